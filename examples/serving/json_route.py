@@ -9,7 +9,8 @@ from typing import Any
 
 from answerer import Answerer, RequestRecord
 from limits import VARIABLES
-from starlette.requests import Request
+from request_observer import NO_ANSWER
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
@@ -38,6 +39,8 @@ def json_route(path: str, handle: Handle, error_form: ErrorForm, answerer: Answe
             return JSONResponse(await _answer(request, record))
         except RequestError as error:
             failure = error
+        except ClientDisconnect:  # nobody reads the answer; the log and the metrics do
+            failure = RequestError("the client has gone", status=NO_ANSWER, code="client_gone")
         except Exception:  # a fault of the server, not of the request
             logger.exception("request %s failed", record.request_id)
             failure = RequestError("the server failed; its log says how", status=500, code="server_failed")

@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
+from keras_bert_layers._internal.files.disk_space import check_writable
 from keras_bert_layers.cli.models import keras_file, load_task_of_texts, source_of
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import check_file, rows_of_file, suffix_of
@@ -31,10 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_output(path: Path | None, argument: str, suffix: str, arguments: argparse.Namespace, *, owner: str) -> None:
-    """Raises a ValueError for a path to write with another suffix, a directory, or the file that is read."""
+    """Raises a ValueError for a path to write with another suffix, a directory, or the file that is read.
+
+    Raises an OSError for one that cannot be written to.
+    """
     is_wrong = path and (path.suffix != suffix or path.is_dir() or path.resolve() == arguments.file.resolve())
     if is_wrong:
         raise ValueError(checks.message(owner, argument, f"be a file that ends in {suffix}, and not FILE", str(path)))
+    if path is not None:
+        check_writable(path, owner=owner, argument=argument)
 
 
 def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tuple[list[int], list[str], np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.files.disk_space import check_writable
 from keras_bert_layers.cli.models import MODEL, PROGRAM_FILE, LoadedModel
 from keras_bert_layers.cli.terminal import report
 
@@ -50,6 +51,7 @@ def check_destination(path: Path, *, replace: bool, owner: str, argument: str = 
     Raises:
         ValueError: `path` is not local.
         FileExistsError: `path` exists and may not be replaced.
+        OSError: its folder cannot be written to.
     """
     if "://" in str(path) or str(path).startswith(("gs:/", "hf:/", "s3:/")):
         cure = "Write to a local path, and copy it from there."
@@ -62,3 +64,4 @@ def check_destination(path: Path, *, replace: bool, owner: str, argument: str = 
         is_folder = path.is_dir() and not path.is_symlink() and any((path / name).is_file() for name in _MODEL_FILES)
         if not (is_file or is_folder):
             raise FileExistsError(f"`{owner}`: --force replaces models only. {path} is not a model.")
+    check_writable(path, owner=owner, argument=argument)

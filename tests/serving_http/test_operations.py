@@ -336,3 +336,12 @@ def test_a_client_that_leaves_is_left_out(start, model):
     model.current.gate.set()
     wait_for(lambda: answerer.num_under_way == 0)
     assert post(url, "b").status_code == 200
+
+
+def test_a_client_that_leaves_while_it_sends_is_no_fault_of_the_server(start, lines):
+    url, _ = start()
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as gone:
+        gone.sendall(b'POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"inputs": ')
+    wait_for(lambda: any(line["logger"] == "requests" for line in lines))
+    assert {line["level"] for line in lines} == {"INFO"}
+    assert [(line["status"], line["error"]) for line in lines if line["logger"] == "requests"] == [(499, "client_gone")]

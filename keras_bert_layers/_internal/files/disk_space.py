@@ -46,6 +46,24 @@ def disk_fault(error: BaseException, target: Path, *, owner: str, argument: str)
     return fault
 
 
+def check_writable(target: Path, *, owner: str, argument: str) -> None:
+    """Raises what `disk_fault` makes of a folder that cannot be written to: before work that takes long, not after it.
+
+    Args:
+        target: the path that will be written; its first parent that exists is tried.
+        owner: the class or function that was called, for errors.
+        argument: its argument that holds `target`.
+
+    Raises:
+        OSError: nothing can be made there.
+    """
+    folder = next(parent for parent in target.absolute().parents if parent.exists())
+    try:
+        tempfile.TemporaryDirectory(dir=folder).cleanup()
+    except OSError as error:
+        raise disk_fault(error, target, owner=owner, argument=argument) or error from error
+
+
 def _number(error: BaseException, target: Path) -> int | None:
     """The number of the fault. TensorFlow's and HDF5's errors name it in words only."""
     if isinstance(error, OSError) and error.errno is not None:

@@ -27,6 +27,8 @@ _ROW_END = _MARKS.pop()
 _BLANKS, _NUL, _DROPPED = "\t\n\r", "\x00", "\x7f"
 # A byte that is in no text of UTF-8, and the bytes of the longest character.
 _NO_CHARACTER, _LONGEST_CHARACTER = b"\xff", 4
+# Characters that are cut off together. RE2 takes minutes for the texts of a few MB by a count of 1,000.
+_BLOCK = "(?s:.{1,100})"
 
 
 class Tokens(NamedTuple):
@@ -87,7 +89,11 @@ class Characters(NamedTuple):
 
 def split_characters(texts: Tensor, tokens: Iterable[str] = ()) -> Characters:
     """The characters of texts, of which each has one at least."""
-    pattern = texts.graph.constant(["(" + "|".join([*map(re.escape, tokens), "(?s:.)"]) + ")"])
+    return _split_by(texts, "|".join([*map(re.escape, tokens), "(?s:.)"]))
+
+
+def _split_by(texts: Tensor, expression: str) -> Characters:
+    pattern = texts.graph.constant([f"({expression})"])
     kinds = [STRING, INT64, INT64, INT64]
     return Characters(*texts.graph.text("StringRegexSplitWithOffsets", texts, pattern, pattern, outputs=kinds))
 
@@ -308,11 +314,13 @@ def bounded(texts: Tensor, max_bytes: int) -> tuple[Tensor, Tensor]:
     graph = texts.graph
 
     def cut() -> list[Tensor]:
-        found = split_characters(_ended(texts, graph.constant(_DROPPED)))  # by a character which is not kept
-        added = found.splits.slice(1) - 1
-        sizes, one = found.starts.take(added), graph.range(added.size()).filled(1, INT64)
-        is_kept = (found.ends <= max_bytes) & ~found.ends.filled(0, INT64).scattered(added, one).cast(BOOL)
+        # A character of its own takes some 200 bytes, so what is far behind the end goes in blocks first.
+        blocks = _split_by(_ended(texts, graph.constant(_DROPPED)), _BLOCK)
+        sizes = blocks.ends.take(blocks.splits.slice(1) - 1) - 1  # without the character at the end
+        near = (blocks.starts <= max_bytes).where(blocks.texts, "")
+        found = split_characters(_joined(near, blocks.splits, _NO_CHARACTER))
         row = rows_of_splits(found.splits, found.ends)
+        is_kept = (found.ends <= max_bytes) & (found.ends <= sizes.take(row))
         kept = sizes.filled(0, INT64).scattered(row, is_kept.where(found.ends, 0), "max")
         return [_joined(is_kept.where(found.texts, ""), found.splits, _NO_CHARACTER), (sizes - kept)]
 

@@ -133,11 +133,13 @@ def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> P
     model = make()
     if facts:
         onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
-    if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > _MAX_BYTES:
-        weights = path.with_name(f"{path.name}.data")
-        with atomic_write(weights, owner="export", argument="filepath") as unfinished, unfinished.open("wb") as file:
-            _move_weights(model, weights.name, file)
-    with atomic_write(path, owner="export", argument="filepath") as unfinished:
+    weights = path.with_name(f"{path.name}.data")
+    with contextlib.ExitStack() as both:  # neither of the two replaces an old file before both are complete
+        unfinished = both.enter_context(atomic_write(path, owner="export", argument="filepath"))
+        if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > _MAX_BYTES:
+            moved = both.enter_context(atomic_write(weights, owner="export", argument="filepath"))
+            with moved.open("wb") as file:
+                _move_weights(model, weights.name, file)
         unfinished.write_bytes(model.SerializeToString(deterministic=True))
     return path
 

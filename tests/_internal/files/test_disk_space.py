@@ -3,12 +3,13 @@
 import errno
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from keras_bert_layers._internal.files.disk_space import check_room, disk_fault
+from keras_bert_layers._internal.files.disk_space import check_room, check_writable, disk_fault
 
 NEEDED = 5 + 7 + 2 * 4096 + 65536
 
@@ -44,6 +45,19 @@ def test_all_of_the_file_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", lambda *arguments: taken.append(arguments[2]))
     check_room(tmp_path, [5, 7])
     assert taken == [NEEDED]
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
+    target = tmp_path / "new" / "model.keras"
+    check_writable(target, owner="train", argument="DIR")
+    assert os.listdir(tmp_path) == []
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    with pytest.raises(OSError, match="`train`: `DIR` must be a path that can be written to.*Read-only file system"):
+        check_writable(target, owner="train", argument="DIR")
 
 
 ROOM = "be on a disk with room for it"

@@ -1,7 +1,10 @@
 """`similar`: its CSV beside `similarity` of the task, sources of rows, and errors."""
 
 import csv
+import errno
 import io
+import os
+import tempfile
 
 import pytest
 
@@ -46,6 +49,16 @@ def test_the_most_similar_pairs_are_kept(run, encoder, tmp_path, capsys, monkeyp
     pairs = [(row["row"], row["other_row"]) for row in rows_of(shown.out)]
     assert (pairs[0], len(pairs)) == (("1", "3"), most)
     assert ("warning: more than 2 pairs; the most similar are kept. Raise --threshold" in shown.err) == is_cut
+
+
+def test_a_folder_that_cannot_be_written_to_comes_before_the_work(run, error_line, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    (tmp_path / "rows.txt").write_text("good\nbad")
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    assert run("similar", tmp_path / "rows.txt", "--model", "no model", "--to", tmp_path / "pairs.csv") == 2
+    assert "`similar`: `--to` must be a path that can be written to" in error_line()
 
 
 def test_a_table_to_a_file(run, encoder, tmp_path, capsys):

@@ -1,6 +1,9 @@
 """ONNX files with strings, run by ONNX Runtime, beside the tasks that they were written from."""
 
+import errno
+import importlib.util
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -189,6 +192,52 @@ def test_weights_of_a_large_model_are_in_a_file_beside_it(backbone, preprocessor
     for ours, theirs in zip(whole.graph.initializer, small.graph.initializer, strict=True):
         if ours.data_type != onnx.TensorProto.STRING:
             assert np.array_equal(onnx.numpy_helper.to_array(ours), onnx.numpy_helper.to_array(theirs))
+
+
+def test_of_two_files_both_are_replaced_or_none(backbone, preprocessor, tmp_path, monkeypatch):
+    pytest.importorskip("onnx")
+    monkeypatch.setattr(onnx_file, "_MAX_BYTES", 1000)
+    task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+    path = task.export(tmp_path / "model.onnx", format="onnx")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    task.set_weights([weight + 1 for weight in task.get_weights()])
+
+    def write_bytes(file, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", write_bytes)
+        with pytest.raises(OSError, match="disk with room for it.*No space left on device"):
+            task.export(path, format="onnx")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    task.export(path, format="onnx")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} != before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures as Linux does")
+def test_what_is_cut_off_takes_little_memory(backbone, preprocessor, tmp_path):
+    """In a process of its own: the peak of this one may be higher."""
+    pytest.importorskip("onnx")
+    if importlib.util.find_spec("onnxruntime_extensions") is None:
+        pytest.skip("the extra `onnx` brings it")
+    path = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor).export(tmp_path / "model.onnx", format="onnx")
+    program = """
+import pathlib, sys
+sys.modules["onnx"] = None  # with it, onnxruntime-extensions imports torch
+import numpy as np
+import onnxruntime
+from onnxruntime_extensions import get_library_path
+options = onnxruntime.SessionOptions()
+options.register_custom_ops_library(get_library_path())
+session = onnxruntime.InferenceSession(sys.argv[1], options)
+def peak(text):
+    *_, cut = session.run(["bytes_cut"], {"text": np.array([text, "b"], object)})
+    assert cut.tolist() == [max(len(text.encode()) - 100_000, 0), 0], cut
+    return int(pathlib.Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
+print(-peak("a") + peak("a\u00e9\u6f22\u0301" * 400_000))
+"""
+    command = [sys.executable, "-c", program, path]
+    assert int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout) < 150  # MB
 
 
 def test_every_constant_is_read(backbone, preprocessor, tmp_path):
