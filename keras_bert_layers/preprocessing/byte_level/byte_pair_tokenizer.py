@@ -159,11 +159,12 @@ class BytePairTokenizer(Tokenizer):
             options: dict[str, Any] = {"trims": self.trim_offsets, "keeps_one": self.add_prefix_space}
             return SpecialTokens({token: ids.id_of(token) for token in tokens}, self.stripping_tokens, **options)
 
+        index = {token: place for place, token in enumerate(self._vocabulary)}
         merges = ByteMerges(
-            [ids.id_of(character) for _, character in sorted(byte_characters().items())],
-            [(ids.id_of(first), ids.id_of(second)) for first, second in self._merges],
-            [ids.id_of(first + second) for first, second in self._merges],
-            {_bytes(token): ids.id_of(token) for token in self._vocabulary if token and _CHARACTERS.issuperset(token)},
+            [index[character] for _, character in sorted(byte_characters().items())],
+            [(index[first], index[second]) for first, second in self._merges],
+            [index[first + second] for first, second in self._merges],
+            {_bytes(token): place for token, place in index.items() if token and _CHARACTERS.issuperset(token)},
         )
         return BytePairTextEncoder(
             merges,
@@ -215,6 +216,8 @@ class BytePairTokenizer(Tokenizer):
 
 def _spaces(token: str) -> tuple[int, int]:
     """How many spaces a token begins and ends with."""
+    if _SPACE not in token:
+        return 0, 0
     return len(token) - len(token.lstrip(_SPACE)), len(token) - len(token.rstrip(_SPACE))
 
 

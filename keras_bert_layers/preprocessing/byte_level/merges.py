@@ -50,14 +50,69 @@ class ByteMerges:
         self._block = max(map(len, tokens))
         self._is_in_order = _is_in_order(pairs, merged_ids)
         words, ids = list(tokens), np.array(list(tokens.values()), np.int32)
-        found = self._encode(tf.constant(words))
-        counts = np.diff(found.row_splits)
-        is_whole = (counts == 1) & (found.ids.numpy()[found.row_splits[:-1]] == ids)
+        is_known, is_whole = self._merged_whole(pairs, np.array(merged_ids, np.int64), ids)
+        unknown = np.flatnonzero(~is_known)
+        if unknown.size:
+            found = self._encode(tf.constant([words[index] for index in unknown]))
+            counts = np.diff(found.row_splits)
+            is_whole[unknown] = (counts == 1) & (found.ids.numpy()[found.row_splits[:-1]] == ids[unknown])
         hashes = tf.strings.to_hash_bucket_fast(words, NUM_BUCKETS).numpy()
         order = np.argsort(hashes)
         order = order[is_whole[order]]
         self._hashes, self._whole_ids = tf.constant(hashes[order]), tf.constant(ids[order])
         self._whole = tf.constant([words[index] for index in order])
+
+    def _merged_whole(
+        self, pairs: np.ndarray, merged_ids: np.ndarray, ids: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the merges alone tell if the bytes of tokens are merged to them, and whether they are, bool `[V]`.
+
+        They tell it if they are in order and one merge at most gives each part of the token. Then its bytes are merged
+        to it if those of its two parts are, and no earlier merge joins the end of one and the beginning of the other.
+        """
+        num_ids = int(max(self._num_ids, ids.max() + 1))
+        is_known = np.bincount(merged_ids, minlength=num_ids) <= 1
+        is_whole = np.zeros(num_ids, bool)
+        is_whole[self._byte_ids.numpy()] = True
+        if not self._is_in_order or is_whole[merged_ids].any():
+            return np.zeros(len(ids), bool), np.zeros(len(ids), bool)
+        known, whole = is_known.tolist(), is_whole.tolist()
+        stays_apart = self._stays_apart(pairs, merged_ids, num_ids).tolist()
+        merges = zip(pairs.tolist(), merged_ids.tolist(), stays_apart, strict=True)
+        for (first, second), merged, is_apart in merges:
+            known[merged] = known[merged] and known[first] and known[second]
+            whole[merged] = is_apart and whole[first] and whole[second]
+        return np.array(known)[ids], np.array(whole)[ids]
+
+    def _stays_apart(self, pairs: np.ndarray, merged_ids: np.ndarray, num_ids: int) -> np.ndarray:
+        """For each merge, whether no earlier one joins the end of its first part and the beginning of its second.
+
+        From the merge back in time, the younger of the two tokens that meet is divided, until both are bytes.
+        """
+        born = np.full(num_ids, -1)
+        born[merged_ids] = np.arange(len(pairs))
+        keys, ranks = self._keys.numpy(), self._ranks.numpy()
+        is_apart = np.ones(len(pairs), bool)
+        merge = np.arange(len(pairs))
+        left, right = pairs[:, 0], pairs[:, 1]
+        left_end = right_end = merge  # the ranks at which the two are merged with others
+        while merge.size:
+            key = left * self._num_ids + right
+            place = np.searchsorted(keys, key)
+            # Of equal pairs that overlap, as in "aaa", the first is merged.
+            joins = (keys[place] == key) & (ranks[place] < left_end) & (ranks[place] <= right_end)
+            is_apart[merge[joins]] = False
+            left_born, right_born = born[left], born[right]
+            goes_on = ~joins & (np.maximum(left_born, right_born) >= 0)
+            merge, left, right, left_end, right_end, left_born, right_born = (
+                part[goes_on] for part in (merge, left, right, left_end, right_end, left_born, right_born)
+            )
+            divides_left = left_born > right_born
+            left_end = np.where(divides_left, left_born, left_end)
+            right_end = np.where(divides_left, right_end, right_born)
+            left = np.where(divides_left, pairs[left_born, 1], left)
+            right = np.where(divides_left, right, pairs[right_born, 0])
+        return is_apart
 
     def encode_words(self, words: tf.Tensor) -> Tokens:
         """The tokens of words `[W]`, none of them empty, with offsets in bytes of the word."""
@@ -134,8 +189,9 @@ def _next(values: tf.Tensor, last: bool | int) -> tf.Tensor:
 
 def _is_in_order(pairs: np.ndarray, merged_ids: Sequence[int]) -> bool:
     """Whether every merge takes tokens that earlier merges alone give, as all trained lists do but some."""
-    last = {merged: rank for rank, merged in enumerate(merged_ids)}
-    return all(max(last.get(int(a), -1), last.get(int(b), -1)) < rank for rank, (a, b) in enumerate(pairs))
+    last = np.full(int(max(pairs.max(initial=0), max(merged_ids, default=0))) + 1, -1)
+    last[np.array(merged_ids, np.int64)] = np.arange(len(pairs))  # of equal indices, the last value stays
+    return bool((last[pairs].max(axis=1, initial=-1) < np.arange(len(pairs))).all())
 
 
 def byte_characters() -> Mapping[int, str]:

@@ -52,6 +52,22 @@ def test_random_merges_as_the_library(is_shuffled):
             assert place == [token.offsets for token in expected]
 
 
+def test_whole_words_are_known_without_encoding(monkeypatch):
+    """An earlier `bc` keeps `abc` from being whole, and `aa` `aaaa`; merges that are out of order need encoding."""
+    calls, encode = [], ByteMerges._encode
+    monkeypatch.setattr(ByteMerges, "_encode", lambda self, words: calls.append(1) or encode(self, words))
+    merges = [("b", "c"), ("a", "b"), ("ab", "c"), ("a", "a"), ("aa", "a"), ("aaa", "a"), ("c", "c"), ("cc", "cc")]
+    words = ["bc", "ab", "aa", "aaa", "cc", "cccc"]
+    ids, rows, _ = merged(merges, words)
+    assert rows == [[ids[word]] for word in words]
+    assert not calls
+    _, rows, _ = merged(merges, ["abc", "aaaa"])
+    assert rows == [[ids["a"], ids["bc"]], [ids["aa"], ids["aa"]]]
+    calls.clear()
+    merged([("ab", "c"), ("a", "b")], ["abc"])
+    assert len(calls) == 1
+
+
 def test_a_long_word_beside_short_ones():
     word = "".join(random.Random(0).choices(LETTERS, k=50_000))
     _, rows, places = merged([(a, b) for a in LETTERS for b in LETTERS], ["a", word, "b"])
