@@ -41,6 +41,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS), help="default: both")
     parser.add_argument("--json", type=Path, help="write the raw figures there; draw_comparison.py reads them")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds glue/SST-2 and squad")
+    parser.add_argument("--cores", type=int, help="run on the first so many cores alone; default: on all")
     parser.add_argument(
         "--folder", type=Path, help="keep the exported models there, for the next run; default: a new one"
     )
@@ -95,6 +96,8 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
 def main() -> None:
     """Measures, prints, writes."""
     options = parse_arguments()
+    if options.cores:  # the contenders inherit it, and count their threads by it
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     with tempfile.TemporaryDirectory(prefix="comparison-") as temporary:
         folder = (options.folder or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import pytest
 from comparison.arithmetic import Sizes, best_of, matrix_product_operations, median_ratio, quantile
 from comparison.contender_error import ContenderError
 from comparison.goals import Goal, judge
-from comparison.lines import BFLOAT16, FLOAT32, KERAS_HUB, ONNX, SAVED_MODEL, VECTORS
+from comparison.lines import BFLOAT16, CTRANSLATE2, FLOAT32, INT8, KERAS_HUB, ONNX, SAVED_MODEL, VECTORS, Line
 from comparison.plan import QUICK
 from comparison.turns import series, take_turns
 
@@ -93,6 +93,15 @@ def test_goals_of_vectors_compare_with_the_best_peer_and_with_kerashub():
     assert goals[f"{OURS} against {HUB}"].figure == 5.0
     assert goals[f"{OURS} against {HUB}"].is_met
     assert not any(OURS_HALF in rule and "against" in rule for rule in goals)  # no peer of that dtype took part
+
+
+def test_fewer_bits_are_judged_by_processor_time_and_sorted_texts_by_nothing_else():
+    other = Line(*CTRANSLATE2, INT8).label
+    seconds = {OURS: [9.0], OURS_HALF: [2.0], HUB: [1.0], other: [3.0]}
+    result = {**vectors_result(), "texts": "squad, sorted", "processor_seconds": seconds}
+    (goal,) = judge({"vectors": [result]}, {})
+    assert goal.rule == f"{OURS_HALF} against {other}"
+    assert goal.figure == 1.5
 
 
 def test_the_share_of_the_peak_is_of_full_batches():

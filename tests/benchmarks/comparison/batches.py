@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,31 @@ def over_batches(encode_batch: Callable[[Sequence[str]], np.ndarray]) -> Callabl
         return np.concatenate([encode_batch(texts[start : start + batch_size]) for start in starts])
 
     return encode
+
+
+def tokenizer_without_padding(folder: Path) -> Any:
+    """The tokenizer of `folder/huggingface` from `tokenizers`, which truncates and does not pad."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "huggingface/tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_LENGTH)
+    return tokenizer
+
+
+def padded(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and mask, int64 `(texts, tokens)`, of rows of ids; BERT's padding is 0."""
+    ids = np.zeros((len(rows), max(map(len, rows))), np.int64)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+    return ids, (np.arange(ids.shape[1]) < np.array([len(row) for row in rows])[:, None]).astype(np.int64)
+
+
+def unit_means(hidden: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The mean over real tokens of hidden states `(texts, tokens, width)`, scaled to length 1."""
+    weights = mask[:, :, None].astype(np.float32)
+    means = (hidden * weights).sum(1) / weights.sum(1)
+    return means / np.linalg.norm(means, axis=1, keepdims=True)
 
 
 def tensorflow_matrix_product(dtype: str, size: int) -> Callable[[], Any]:

@@ -42,6 +42,9 @@ TORCH = ("transformers + torch", "transformers_torch")
 ONNX = ("tokenizers + ONNX Runtime", "onnx_runtime")
 SENTENCE_TRANSFORMERS = ("sentence-transformers", "sentence_transformers_encode")
 GARDEN = ("tf.text + Model Garden", "model_garden")
+OPENVINO = ("tokenizers + OpenVINO", "openvino_model")
+CTRANSLATE2 = ("tokenizers + CTranslate2", "ctranslate2_encoder")
+FASTEMBED = ("fastembed", "fastembed_model")
 
 FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 
@@ -52,8 +55,10 @@ VECTORS = (
     CUSTOMARY,
     REFERENCE,
     *(Line(*who, FLOAT32) for who in (OURS_ONNX, ONNX, SENTENCE_TRANSFORMERS, GARDEN)),
+    *(Line(*who, FLOAT32) for who in (OPENVINO, CTRANSLATE2, FASTEMBED)),
     *(Line(*who, BFLOAT16) for who in (SAVED_MODEL, PREDICT, KERAS_HUB, TORCH, SENTENCE_TRANSFORMERS, GARDEN)),
-    *(Line(*who, INT8) for who in (OURS_ONNX, ONNX)),
+    Line(*OPENVINO, BFLOAT16),
+    *(Line(*who, INT8) for who in (OURS_ONNX, ONNX, CTRANSLATE2)),
 )
 LATENCY = tuple(line for line in VECTORS if line.contender != "ours_keras" and line != CUSTOMARY)
 TRAINING = (

@@ -13,6 +13,7 @@ import psutil
 
 LOOK_SECONDS = 0.05
 LONGEST_WAIT_SECONDS = 2.0
+INSTRUCTIONS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 
 
 def num_cores() -> int:
@@ -25,6 +26,7 @@ def describe_machine() -> dict[str, Any]:
     return {
         "processor": _processor_name(),
         "cores": num_cores(),
+        "instructions": _instructions(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -49,6 +51,13 @@ def wait_until_idle(processes: Iterable[int]) -> None:
 def folder_bytes(folder: Path) -> int:
     """The size of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _instructions() -> list[str]:
+    """Those of the processor's instructions that decide how fast matrix products are."""
+    cpuinfo = Path("/proc/cpuinfo")
+    flags = cpuinfo.read_text(encoding="utf-8").split() if cpuinfo.is_file() else []
+    return [name for name in INSTRUCTIONS if name in flags]
 
 
 def _processor_name() -> str:

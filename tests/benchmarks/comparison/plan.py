@@ -54,7 +54,8 @@ FULL = Plan(
     num_rounds=7,
     longest_work=25.0,
     least_rounds=3,
-    num_texts={("minilm", "sst2"): 256, ("minilm", "squad"): 64, ("base", "sst2"): 64, ("base", "squad"): 32},
+    num_texts={("minilm", "sst2"): 256, ("minilm", "squad"): 64, ("minilm", "reviews"): 64}
+    | {("base", "sst2"): 64, ("base", "squad"): 32, ("base", "reviews"): 32},
     num_answers=30,
     num_training_texts=192,
     num_starts=2,
@@ -72,7 +73,8 @@ QUICK = Plan(
     num_rounds=1,
     longest_work=0.0,
     least_rounds=1,
-    num_texts={("minilm", "sst2"): 32, ("minilm", "squad"): 4, ("base", "sst2"): 8, ("base", "squad"): 2},
+    num_texts={("minilm", "sst2"): 32, ("minilm", "squad"): 4, ("minilm", "reviews"): 4}
+    | {("base", "sst2"): 8, ("base", "squad"): 2, ("base", "reviews"): 2},
     num_answers=10,
     num_training_texts=32,
     num_starts=1,

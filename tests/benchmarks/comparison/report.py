@@ -13,7 +13,8 @@ from comparison.lines import BFLOAT16, FLOAT32, PREDICT, SAVED_MODEL
 
 MODEL_NAMES = {"minilm": "MiniLM-L6 (real weights)", "base": "BERT-base size (random weights)"}
 MEMORY = ("memory_imported", "memory_loaded", "peak_memory")
-TEXT_NAMES = {"sst2": "SST-2 dev sentences", "squad": "SQuAD paragraphs"}
+_TEXTS = {"sst2": "SST-2 dev sentences", "squad": "SQuAD paragraphs", "reviews": "film reviews"}
+TEXT_NAMES = _TEXTS | {f"{key}, sorted": f"{name}, sorted by length" for key, name in _TEXTS.items()}
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def _peaks(result: dict[str, Any]) -> Table:
     took = f"{result['seconds']} s in all, {result['processor_seconds']} s of processors"
     told = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB; {took}"
     busy = f"{machine['busy_share_before']:.0%} busy before the run"
-    return Table("The matrix-product peak", ["library", "dtype", "rows", "GFLOP/s"], rows, [told, busy])
+    instructions = f"instructions: {', '.join(machine.get('instructions', [])) or 'unknown'}"
+    return Table("The matrix-product peak", ["library", "dtype", "rows", "GFLOP/s"], rows, [told, instructions, busy])
 
 
 def _ours_for(name: str, seconds: dict[str, list[float]], who: tuple[str, str]) -> str | None:

@@ -22,6 +22,9 @@ PREPARED = {
     "ours_saved_model": (FLOAT32, BFLOAT16),
     "ours_onnx": (FLOAT32, INT8),
     "onnx_runtime": (FLOAT32, INT8),
+    "openvino_model": (FLOAT32, BFLOAT16),
+    "ctranslate2_encoder": (FLOAT32, INT8),
+    "fastembed_model": (FLOAT32,),
 }
 
 

