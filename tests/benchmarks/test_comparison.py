@@ -98,10 +98,13 @@ def test_goals_of_vectors_compare_with_the_best_peer_and_with_kerashub():
 def test_fewer_bits_are_judged_by_processor_time_and_sorted_texts_by_nothing_else():
     other = Line(*CTRANSLATE2, INT8).label
     seconds = {OURS: [9.0], OURS_HALF: [2.0], HUB: [1.0], other: [3.0]}
-    result = {**vectors_result(), "texts": "squad, sorted", "processor_seconds": seconds}
+    equality = {OURS_HALF: {"largest_difference": 1e-3, "least_cosine": 0.998}}
+    result = {**vectors_result(), "texts": "squad, sorted", "processor_seconds": seconds, "equality": equality}
     (goal,) = judge({"vectors": [result]}, {})
     assert goal.rule == f"{OURS_HALF} against {other}"
     assert goal.figure == 1.5
+    equality[OURS_HALF]["least_cosine"] = 0.996
+    assert judge({"vectors": [result]}, {}) == []
 
 
 def test_the_share_of_the_peak_is_of_full_batches():

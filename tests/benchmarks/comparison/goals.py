@@ -25,6 +25,7 @@ from comparison.lines import (
 SORTED = ", sorted"
 LARGEST_DIFFERENCE = 1e-4
 LEAST_COSINE = 0.999
+LEAST_COSINE_OF_FEWER_BITS = 0.997
 MEGABYTES_BESIDE_WEIGHTS = 4.0
 MEGABYTES_BESIDE_ONNX = 300.0
 
@@ -101,7 +102,7 @@ def _of_vectors(results: list[dict[str, Any]]) -> list[Goal]:
         seconds, equality = result["seconds"], result["equality"]
         work = f"vectors, {result['model']}, {result['texts']}"
         ours, halved = label(SAVED_MODEL, FLOAT32), label(SAVED_MODEL, BFLOAT16)
-        goals += _of_reduced_precision(work, result["processor_seconds"])
+        goals += _of_reduced_precision(work, result["processor_seconds"], equality)
         if result["texts"].endswith(SORTED):  # nobody computes much padding then
             continue
         goals += _ratio(work, seconds, ours, best_peer(seconds, FLOAT32), least=1.6, stretch=2.5)
@@ -119,11 +120,12 @@ def _of_vectors(results: list[dict[str, Any]]) -> list[Goal]:
     return goals
 
 
-def _of_reduced_precision(work: str, seconds: dict[str, list[float]]) -> list[Goal]:
-    """Our best line in 8 or 16 bits beside the best of others, by processor time."""
+def _of_reduced_precision(work: str, seconds: dict[str, list[float]], equality: dict[str, Any]) -> list[Goal]:
+    """Our best line in 8 or 16 bits that is exact enough, beside the best of others, however exact; processor time."""
     fewer_bits = [line for line in VECTORS if line.dtype != FLOAT32 and line.label in seconds]
     medians = {line.label: statistics.median(seconds[line.label]) for line in fewer_bits}
-    ours = best_of({line.label: medians[line.label] for line in fewer_bits if line.is_ours})
+    exact = {name for name, found in equality.items() if found["least_cosine"] >= LEAST_COSINE_OF_FEWER_BITS}
+    ours = best_of({name: medians[name] for name in exact & {line.label for line in fewer_bits if line.is_ours}})
     other = best_of({line.label: medians[line.label] for line in fewer_bits if not line.is_ours})
     return [] if ours is None else _ratio(f"{work}, processor time", seconds, ours, other, least=1.2)
 

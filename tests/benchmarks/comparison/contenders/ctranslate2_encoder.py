@@ -1,7 +1,6 @@
 """`tokenizers` and CTranslate2, which skips padding too; `int8` is its own conversion of weights and activations.
 
-The mean over tokens and the unit length are NumPy's. There is no bfloat16 for BERT's encoder on a CPU that computes in
-it. The batch is given as it is: CTranslate2 sorts nothing itself here.
+The mean over tokens and the unit length are NumPy's. A batch is given in its order.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from comparison.batches import versions_of
+from comparison.batches import MAX_LENGTH, versions_of
 from comparison.machine import num_cores
 
 _NAME, _FILE = "comparison/encoder", "model.onnx"
@@ -32,7 +32,7 @@ def prepare(folder: Path, dtype: str) -> None:
 
     made = _made(folder)
     made.mkdir(exist_ok=True)
-    tokenizer = AutoTokenizer.from_pretrained(folder / "huggingface")
+    tokenizer = AutoTokenizer.from_pretrained(folder / "huggingface", model_max_length=MAX_LENGTH)
     tokenizer.save_pretrained(made)
     for name in _TOKENIZER_FILES:
         if not (made / name).exists() and (folder / "huggingface" / name).exists():

@@ -1,8 +1,8 @@
 """`tokenizers` and OpenVINO, which reads the model of transformers.
 
 OpenVINO computes a float32 model in bfloat16 where the processor has instructions for it, unless it is told its
-precision, as here. Mean and unit length are a part of the model. openvino-tokenizers is not used: `tokenizers` takes
-some hundredths of the time, and gives transformers' ids for every text.
+precision, as here. Mean and unit length are a part of the model. Ids come from `tokenizers`, not from
+openvino-tokenizers, so that every contender has the same.
 """
 
 from __future__ import annotations
