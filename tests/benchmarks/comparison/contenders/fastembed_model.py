@@ -32,7 +32,9 @@ def prepare(folder: Path, dtype: str) -> None:
 
     made = _made(folder)
     made.mkdir(exist_ok=True)
-    tokenizer = AutoTokenizer.from_pretrained(folder / "huggingface", model_max_length=MAX_LENGTH)
+    # Of the two lengths in the tokenizer's config fastembed takes the smaller.
+    lengths = {"model_max_length": MAX_LENGTH, "max_length": MAX_LENGTH}
+    tokenizer = AutoTokenizer.from_pretrained(folder / "huggingface", **lengths)
     tokenizer.save_pretrained(made)
     for name in _TOKENIZER_FILES:
         if not (made / name).exists() and (folder / "huggingface" / name).exists():
