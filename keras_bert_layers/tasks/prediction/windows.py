@@ -113,7 +113,7 @@ def in_parts(
     )
 
     def one_part(part: tf.Tensor, begin: tf.Tensor, results: tuple[tf.TensorArray, ...]) -> tuple[Any, ...]:
-        longest = tf.gather(lengths, order[begin : begin + 1])
+        longest = tf.gather(lengths, order[begin : begin + 1])  # of one row, or of none
         needed = tf.reduce_sum(longest) if width is None else width(longest)
         chosen = order[begin : begin + tf.maximum(most // tf.maximum(needed, 1), 1)]
         some = {name: tf.gather(tensor, chosen) for name, tensor in rows.items()}

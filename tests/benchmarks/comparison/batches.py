@@ -30,11 +30,11 @@ def over_batches(encode_batch: Callable[[Sequence[str]], np.ndarray]) -> Callabl
     return encode
 
 
-def tokenizer_without_padding(folder: Path) -> Any:
-    """The tokenizer of `folder/huggingface` from `tokenizers`, which truncates and does not pad."""
+def tokenizer_without_padding(file: Path) -> Any:
+    """The tokenizer of a `tokenizer.json`, which truncates and does not pad."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(folder / "huggingface/tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_LENGTH)
     return tokenizer

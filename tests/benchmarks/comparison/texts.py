@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from comparison.batches import tokenizer_without_padding
+
 SEED = 2026
 SHORT_SENTENCE = "it 's a charming and often affecting journey ."  # the first of SST-2's dev file
-MAX_LENGTH = 512
 # The file has single sentences too, which are shorter than its reviews.
 LEAST_REVIEW = 400  # characters
 
@@ -54,11 +55,7 @@ class TokenCounter:
     """Counts tokens as transformers does, the two special ones included."""
 
     def __init__(self, tokenizer_file: Path):
-        from tokenizers import Tokenizer
-
-        self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MAX_LENGTH)
+        self._tokenizer = tokenizer_without_padding(tokenizer_file)
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, at most 512."""

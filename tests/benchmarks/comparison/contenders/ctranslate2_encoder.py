@@ -36,7 +36,7 @@ def start() -> dict[str, str]:
 def encoder(folder: Path, dtype: str) -> Callable:
     import ctranslate2
 
-    tokenizer = tokenizer_without_padding(folder)
+    tokenizer = tokenizer_without_padding(folder / "huggingface/tokenizer.json")
     model = ctranslate2.Encoder(str(_converted(folder)), "cpu", compute_type=dtype, intra_threads=num_cores())
 
     def encode_batch(texts: Sequence[str]) -> Any:

@@ -55,7 +55,7 @@ def start() -> dict[str, str]:
 def encoder(folder: Path, dtype: str) -> Callable:
     import openvino
 
-    tokenizer = tokenizer_without_padding(folder)
+    tokenizer = tokenizer_without_padding(folder / "huggingface/tokenizer.json")
     options = {
         "INFERENCE_PRECISION_HINT": _PRECISIONS[dtype],
         "INFERENCE_NUM_THREADS": num_cores(),

@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 from comparison.arithmetic import matrix_product_operations
+from comparison.batches import MAX_LENGTH
 from comparison.lines import GROWTH
 from comparison.session import Session, say
-from comparison.texts import MAX_LENGTH, draw, read_sst2
+from comparison.texts import draw, read_sst2
 from comparison.turns import series, take_turns
 
 
