@@ -55,11 +55,11 @@ def check_writable(target: Path, *, owner: str, argument: str) -> None:
         argument: its argument that holds `target`.
 
     Raises:
-        OSError: nothing can be made there.
+        OSError: no file can be made there.
     """
     folder = next(parent for parent in target.absolute().parents if parent.exists())
     try:
-        tempfile.TemporaryDirectory(dir=folder).cleanup()
+        tempfile.TemporaryFile(dir=folder).close()  # has no name on Linux: a process that is killed leaves nothing
     except OSError as error:
         raise disk_fault(error, target, owner=owner, argument=argument) or error from error
 
