@@ -55,7 +55,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     with pytest.raises(OSError, match="`train`: `DIR` must be a path that can be written to.*Read-only file system"):
         check_writable(target, owner="train", argument="DIR")
 
