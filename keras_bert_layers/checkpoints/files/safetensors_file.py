@@ -88,10 +88,22 @@ class SafetensorsFile:
     def read_bytes(self, name: str) -> np.ndarray:
         """Reads the bytes of one tensor of any dtype, as a flat uint8 array."""
         start, end = self._entries[name]["data_offsets"]
-        array = np.fromfile(self.path, dtype=np.uint8, count=end - start, offset=self._data_start + start)
-        if array.size != end - start:
-            raise CheckpointError(f"{self.path}: the file ends inside tensor {name!r}. {DAMAGED_CURE}")
+        array = np.empty(end - start, np.uint8)
+        self._fill(name, array)
         return array
+
+    def read_into(self, name: str, place: np.ndarray) -> None:
+        """Reads one tensor of a float dtype into a float32 array of its shape; a second array is made if it must be."""
+        if self.infos[name].dtype == "F32" and place.flags.c_contiguous:
+            self._fill(name, place.reshape(-1).view(np.uint8))
+        else:
+            place[...] = self.read(name)
+
+    def _fill(self, name: str, place: np.ndarray) -> None:
+        with self.path.open("rb") as file:
+            file.seek(self._data_start + self._entries[name]["data_offsets"][0])
+            if file.readinto(place) != place.size:  # type: ignore[arg-type]
+                raise CheckpointError(f"{self.path}: the file ends inside tensor {name!r}. {DAMAGED_CURE}")
 
     def _header(self) -> bytes:
         """The JSON header; its length is checked against the file's size and a bound before it is read."""

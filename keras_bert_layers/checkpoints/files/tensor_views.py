@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import is_file_name, read_json_object
-from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo
+from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo, read_into
 
 _SCALE = "_scale"
 # The suffix of the weight, so that a tensor that only has a similar name is left alone.
@@ -38,6 +38,11 @@ class TensorView:
         """Reads one tensor of a float dtype as float32, in its stored shape."""
         file, stored = self._homes[name]
         return file.read(stored)
+
+    def read_into(self, name: str, place: np.ndarray) -> None:
+        """Reads one tensor into an array; see the function `read_into`."""
+        file, stored = self._homes[name]
+        read_into(file, stored, place)
 
     def read_bytes(self, name: str) -> np.ndarray:
         """Reads the bytes of one tensor, if the file's reader can."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
-from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, stored_dtype
+from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, read_into, stored_dtype
 from keras_bert_layers.checkpoints.weights.model_tensors import weights_by_row
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN, LoadReport, moved, remember_report
-from keras_bert_layers.checkpoints.weights.table import StoredWeight, WeightRow, pooler_rows
+from keras_bert_layers.checkpoints.weights.table import StoredWeight, Transform, WeightRow, pooler_rows
 from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, truncated_normal
 
 if TYPE_CHECKING:
@@ -214,20 +214,25 @@ def _assign(variable: keras.Variable, parts: Sequence[_Match], tensors: TensorFi
     """Assigns one weight from its tensor, or from its three."""
     value = aligned_zeros(tuple(variable.shape))
     for match in parts:
-        place = match.row.part(value)
-        place[...] = _read(match, place.shape, tensors, checkpoint)
+        _read(match, match.row.part(value), tensors, checkpoint)
     variable.assign(shared_tensor(value))
 
 
-def _read(match: _Match, shape: tuple[int, ...], tensors: TensorFile, checkpoint: Checkpoint) -> np.ndarray:
-    array = moved(tensors.read(match.name))
+def _read(match: _Match, place: np.ndarray, tensors: TensorFile, checkpoint: Checkpoint) -> None:
+    """Reads one tensor into its place in a weight."""
+    array = place
+    if match.stored.transform is Transform.COPY:
+        read_into(tensors, match.name, place)
+    else:
+        array = tensors.read(match.name)
+        place[...] = match.stored.transform.to_ours(array, place.shape)
+    moved(array)
     # `min` passes a NaN on, so these two find every value that is not finite without a copy of the array.
     if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):
         raise CheckpointError(
             f"{checkpoint}: tensor {match.name!r} holds NaN or infinity, so every output would be NaN. "
             "The checkpoint is damaged."
         )
-    return match.stored.transform.to_ours(array, shape)
 
 
 def _initialize(variable: keras.Variable, initializer_range: float) -> None:

@@ -9,7 +9,8 @@ from safetensors.numpy import load_file, save_file
 
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.files.safetensors_file import MAX_HEADER_BYTES, SafetensorsFile, write_safetensors
-from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
+from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo, read_into
+from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
 
 
 def write_raw(path, header, data=b""):
@@ -37,6 +38,19 @@ def test_reads_floats_as_float32(path, dtype):
     for name, tensor in tensors.items():
         assert file.read(name).dtype == np.float32
         np.testing.assert_array_equal(file.read(name), tensor.astype("float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_reads_into_a_part_of_an_array(path, dtype):
+    tensor = np.arange(15).reshape(3, 5).astype(dtype)
+    save_file({"x": tensor, "empty": tensor[:0]}, path)
+    view = joined_tensors([("a.", SafetensorsFile(path))])
+    read_into(view, "a.empty", np.ones((0, 5), np.float32))
+    whole, columns = np.full((5, 5), 9, np.float32), np.full((3, 7), 9, np.float32)
+    read_into(view, "a.x", whole[1:4])
+    read_into(view, "a.x", columns[:, 1:6])
+    np.testing.assert_array_equal(whole, np.pad(tensor, ((1, 1), (0, 0)), constant_values=9))
+    np.testing.assert_array_equal(columns, np.pad(tensor, ((0, 0), (1, 1)), constant_values=9))
 
 
 def test_reads_bfloat16_exactly(path):

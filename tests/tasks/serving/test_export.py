@@ -182,7 +182,7 @@ def test_vectors_of_real_weights(encoder):
 @pytest.mark.slow
 def test_size_is_half(encoder, half):
     weights = sum(int(np.prod(weight.shape)) for weight in encoder.weights)
-    # Beside the weights: 2.0 MB of the tokenizer's tables, and 1.2 MB of graph with two loops over parts of a batch (0.06 MB).
+    # Beside the weights: 2.0 MB of the tokenizer's tables, 1.2 MB of graph with two loops over parts of a batch (0.06).
     assert size(half) <= 2 * weights + 3.3 * MEGABYTE
 
 
