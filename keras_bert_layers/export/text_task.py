@@ -30,6 +30,7 @@ class TextTask(Protocol):
     optimizer: Any
     loss: Any
     compiled: bool
+    steps_per_execution: int
     dtype_policy: Any
     train_function: Any
     test_function: Any

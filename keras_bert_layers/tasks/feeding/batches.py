@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, final
 
@@ -23,7 +24,7 @@ from keras_bert_layers.tasks.feeding.columns import (
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts, token_counts
 from keras_bert_layers.tasks.feeding.epochs import Epochs, batches_of_rows
 from keras_bert_layers.tasks.feeding.global_batches import are_cut_early, cut_and_encoded
-from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData, Parts
+from keras_bert_layers.tasks.feeding.kind_of_data import BatchMaker, KindOfData, Parts
 from keras_bert_layers.tasks.feeding.streams import BatchStream, as_dataset, from_table, is_table
 
 
@@ -53,29 +54,35 @@ class Batches:
         batch_size: int | None = None,
         epochs: Epochs | None = None,
     ) -> tf.data.Dataset:
-        """A dataset of encoded batches, from columns or from a dataset of batches.
+        """A dataset of what `maker` makes for some epochs of training, or for evaluation if `epochs` is None."""
+        return self.maker(x, y, sample_weight, batch_size=batch_size)(epochs).prefetch(tf.data.AUTOTUNE)
+
+    def maker(self, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int | None = None) -> BatchMaker:
+        """What makes a dataset of encoded batches of checked rows.
 
         Args:
             x: columns, or a dataset.
             y: labels; None beside a dataset.
             sample_weight: one number per row; None beside a dataset.
             batch_size: rows per batch, 32 if None; None beside a dataset.
-            epochs: the epochs of training, which differ in their order and other random choices; None for evaluation.
         """
         if is_dataset(x):
             refuse_beside_dataset(self._data.owner, y=y, sample_weight=sample_weight, batch_size=batch_size)
             self._data.check_dataset(x)
             rows = x if isinstance(x.element_spec, tuple) else x.map(lambda text: (text,))
-            batches = self._data.encoded(rows, epochs)
-        else:
-            batches = self._data.batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
-        return batches.prefetch(tf.data.AUTOTUNE)
+            return functools.partial(self._data.encoded, rows)
+        return self._data.batches_of(x, y, sample_weight, batch_size=batch_size)
 
-    def of_rows(self, rows: Parts, *, batch_size: int | None, epochs: Epochs | None) -> tf.data.Dataset:
-        """Encoded batches of checked rows, what `batches_of` of most kinds of data gives."""
+    def of_rows(self, rows: Parts, *, batch_size: int | None) -> BatchMaker:
+        """What makes encoded batches of checked rows, for most kinds of data."""
         look_for_cuts(self._data, rows[0])
-        batches = batches_of_rows(rows, batch_size=batch_size or 32, lengths=self.lengths, epochs=epochs)
-        return self._data.encoded(batches, epochs)
+        parts = tf.nest.map_structure(as_tensor, rows)
+
+        def make(epochs: Epochs | None) -> tf.data.Dataset:
+            batches = batches_of_rows(parts, batch_size=batch_size or 32, lengths=self.lengths, epochs=epochs)
+            return self._data.encoded(batches, epochs)
+
+        return make
 
     def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
         """A dataset of checked batches `(x, y, sample_weight)`, encoded; what `encoded` of most kinds of data gives."""

@@ -253,7 +253,7 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
 def num_rows(columns: Any) -> int:
     """The number of rows, dense or ragged."""
     column, *_ = tf.nest.flatten(columns) if isinstance(columns, tuple | dict) else [columns]
-    return int(column.nrows()) if hasattr(column, "nrows") else len(column)
+    return int(column.shape[0]) if is_ragged(column) else len(column)
 
 
 def split_rows(owner: str, share: float, *columns: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -82,27 +82,29 @@ class Epochs:
             trained for; read whenever a dataset is iterated over.
         seed: a seed that does not depend on this training, or None; with one, each epoch of the task's life differs.
         are_endless: whether a dataset continues with the next epoch and never ends, as `steps_per_epoch` needs it.
+        inside: what `place` would return, as int64 scalars of the graph in which `in_one_iterator` makes an epoch.
     """
 
     order: RowOrder
     place: Callable[[], tuple[int, int, int]]
     seed: int | None = None
     are_endless: bool = False
+    inside: tuple[tf.Tensor, ...] = ()
 
     def seeded(self, seed: int | None) -> Epochs:
         """The same epochs with another seed; with their own if it is None."""
         return dataclasses.replace(self, seed=seed)
 
-    def seeds(self) -> Iterator[int]:
+    def seeds(self, *inside: int) -> Iterator[int]:
         """One seed for every epoch of one iterator: integers from 0 to 2**63 - 1."""
-        seed, epoch, num_epochs = self.place()
+        seed, epoch, num_epochs = map(int, inside or self.place())
         entropy = (seed, epoch) if self.seed is None else (self.seed, num_epochs)
         for turn in self._turns():
             (bits,) = np.random.SeedSequence([*entropy, turn]).generate_state(1, np.uint64)
             yield int(bits) >> 1
 
-    def _numbers(self) -> Iterator[tuple[int, int]]:
-        seed, _, num_epochs = self.place()
+    def _numbers(self, *inside: int) -> Iterator[tuple[int, int]]:
+        seed, _, num_epochs = map(int, inside or self.place())
         for turn in self._turns():
             yield seed if self.seed is None else self.seed, num_epochs + turn
 
@@ -111,14 +113,31 @@ class Epochs:
 
     def dataset(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed."""
-        return _each_epoch(lambda: ((seed,) for seed in self.seeds()), make, 1)
+        return _each_epoch(lambda *inside: ((seed,) for seed in self.seeds(*inside)), make, 1, self.inside)
 
     def numbered(self, make: Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         """A dataset that is `make(seed, epoch)` in each epoch, with int64 scalars: one seed, and the epoch's number.
 
         Epochs are counted over the task's life, so that a second `fit` continues with the next one.
         """
-        return _each_epoch(self._numbers, make, 2)
+        return _each_epoch(self._numbers, make, 2, self.inside)
+
+    def in_one_iterator(self, make: Callable[[Epochs], tf.data.Dataset], end: int) -> tf.data.Dataset:
+        """`make` of this epoch and of all that follow; each is as if it had an iterator of its own.
+
+        TensorFlow takes tenths of a second to begin with an iterator whose functions hold a tokenizer.
+
+        Args:
+            make: makes a dataset of one epoch.
+            end: the epoch before which training ends.
+        """
+
+        def places() -> Iterator[tuple[int, ...]]:
+            seed, epoch, num_epochs = self.place()
+            return ((seed, epoch + turn, num_epochs + turn) for turn in range(end - epoch))
+
+        epochs = _each_epoch(places, lambda *inside: make(dataclasses.replace(self, inside=inside)), 3)
+        return unoptimized(epochs)
 
     def batches(
         self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int
@@ -129,9 +148,12 @@ class Epochs:
 
 
 def _each_epoch(
-    places: Callable[[], Iterable[tuple[int, ...]]], make: Callable[..., tf.data.Dataset], size: int
+    places: Callable[..., Iterable[tuple[int, ...]]],
+    make: Callable[..., tf.data.Dataset],
+    size: int,
+    inside: tuple[tf.Tensor, ...] = (),
 ) -> tf.data.Dataset:
-    """`make(*place)` for each place, a tuple of `size` integers, one after the other."""
+    """`make(*place)` for each place of `places(*inside)`, a tuple of `size` integers, one after the other."""
 
     def epoch(*place: tf.Tensor) -> tf.data.Dataset:
         # Of the graph that is traced here: TensorFlow's global seed would be mixed into each seed that is given.
@@ -139,7 +161,7 @@ def _each_epoch(
         return make(*place)
 
     signature = (tf.TensorSpec([], tf.int64),) * size
-    return tf.data.Dataset.from_generator(places, output_signature=signature).flat_map(epoch)
+    return tf.data.Dataset.from_generator(places, args=inside, output_signature=signature).flat_map(epoch)
 
 
 def with_num_batches(dataset: tf.data.Dataset, num_batches: int, epochs: Epochs | None) -> tf.data.Dataset:
@@ -173,10 +195,17 @@ def batches_of_rows(
     else:
         batches = epochs.batches(indices, batch_size, lengths=lengths_of, buffer=size)
     batches = with_num_batches(batches, -(-size // batch_size), epochs)
+    return unoptimized(batches.map(lambda chosen: gather_rows(parts, chosen)))
+
+
+def unoptimized(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """The dataset without TensorFlow's default optimizations.
+
+    They rewrite the graph at each start, which takes a tenth of a second, and find nothing here to improve.
+    """
     options = tf.data.Options()
-    # They rewrite the graph at each start, which takes a tenth of a second, and find nothing here to improve.
     options.experimental_optimization.apply_default_optimizations = False
-    return batches.map(lambda chosen: gather_rows(parts, chosen)).with_options(options)
+    return dataset.with_options(options)
 
 
 def without_autotune(data: Any) -> Any:

@@ -11,10 +11,10 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Rows
-from keras_bert_layers.tasks.feeding.columns import split_rows
+from keras_bert_layers.tasks.feeding.columns import as_tensor, split_rows
 from keras_bert_layers.tasks.feeding.epochs import Epochs, batches_of_rows
 from keras_bert_layers.tasks.feeding.global_batches import distribution
-from keras_bert_layers.tasks.feeding.kind_of_data import Parts
+from keras_bert_layers.tasks.feeding.kind_of_data import BatchMaker, Parts
 
 
 @final
@@ -40,9 +40,12 @@ class IdArrays:
         epochs: Epochs | None = None,
     ) -> tf.data.Dataset:
         """A dataset of batches; arguments as in `Batches`."""
-        rows = _in_floatx((x, y, sample_weight))
-        batches = batches_of_rows(rows, batch_size=batch_size or 32, lengths=_no_lengths, epochs=epochs)
-        return batches.prefetch(tf.data.AUTOTUNE)
+        return self.maker(x, y, sample_weight, batch_size=batch_size)(epochs).prefetch(tf.data.AUTOTUNE)
+
+    def maker(self, x: Rows, y: Labels | None, sample_weight: Labels | None, *, batch_size: int | None) -> BatchMaker:
+        """What makes a dataset of batches."""
+        rows = tf.nest.map_structure(as_tensor, _in_floatx((x, y, sample_weight)))
+        return lambda epochs: batches_of_rows(rows, batch_size=batch_size or 32, lengths=_no_lengths, epochs=epochs)
 
     def split(self, x: Rows, y: Labels, sample_weight: Labels, share: float) -> tuple[Parts, Parts]:
         """The first rows, and the `share` of rows at the end."""

@@ -11,6 +11,8 @@ from keras_bert_layers.tasks.feeding.epochs import Epochs
 
 #: `x`, `y` and `sample_weight`, of all rows or of a batch; those at the end may be left out.
 Parts = tuple[Any, ...]
+#: From the epochs of training, or None for evaluation, to a dataset of encoded batches.
+BatchMaker = Callable[[Epochs | None], Any]
 
 
 class KindOfData(Protocol):
@@ -63,7 +65,5 @@ class KindOfData(Protocol):
     def encoded(self, rows: Any, epochs: Epochs | None) -> Any:
         """A dataset of checked batches, encoded."""
 
-    def batches_of(
-        self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None, epochs: Epochs | None
-    ) -> Any:
-        """A dataset of encoded batches of columns."""
+    def batches_of(self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None) -> BatchMaker:
+        """What makes a dataset of encoded batches of columns."""

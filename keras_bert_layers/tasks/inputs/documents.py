@@ -16,7 +16,7 @@ from keras_bert_layers.preprocessing.rows.segment_pairs import NextSentence
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments, check_documents
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
 from keras_bert_layers.tasks.feeding.columns import as_array, is_dataset, split_rows
-from keras_bert_layers.tasks.feeding.epochs import Epochs
+from keras_bert_layers.tasks.feeding.kind_of_data import BatchMaker
 from keras_bert_layers.tasks.inputs.inputs import TEXT
 from keras_bert_layers.tasks.inputs.masked import MaskedInputs
 
@@ -106,13 +106,11 @@ class DocumentInputs(MaskedInputs):
         labels = {MASKED_LM: labels, NEXT_SENTENCE: tf.cast(y, tf.int32)}
         return inputs, labels, {MASKED_LM: weights * by_pair[:, None], NEXT_SENTENCE: by_pair}
 
-    def batches_of(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
-    ) -> tf.data.Dataset:
-        """A dataset of masked pairs, from documents or from columns."""
+    def batches_of(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None) -> BatchMaker:
+        """What makes batches of masked pairs, from documents or from columns."""
         if not isinstance(x, tuple | RowSource):
             x = DocumentsInMemory(self.owner, x, self.preprocessor, self.masking.seed or 0)
-        return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
+        return super().batches_of(x, y, sample_weight, batch_size=batch_size)
 
     def split(self, x: Rows, y: Labels, sample_weight: Labels, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The first and the last documents, or rows."""

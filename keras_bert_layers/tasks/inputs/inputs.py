@@ -30,7 +30,7 @@ from keras_bert_layers.tasks.feeding.columns import (
 )
 from keras_bert_layers.tasks.feeding.cut_texts import CutTexts
 from keras_bert_layers.tasks.feeding.epochs import Epochs
-from keras_bert_layers.tasks.feeding.kind_of_data import Parts
+from keras_bert_layers.tasks.feeding.kind_of_data import BatchMaker, Parts
 
 #: Shape and dtype of one string per row, as signatures of exported models have them.
 TEXT = ((None,), "string")
@@ -197,12 +197,9 @@ class Inputs:
         """`(x, y, sample_weight)` of the first rows, and of the `share` of rows at the end; None stays None."""
         return self.batches.split(x, y, sample_weight, share)
 
-    def batches_of(
-        self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None, epochs: Epochs | None
-    ) -> tf.data.Dataset:
-        """Encoded batches of anything but a dataset; arguments as in `Batches`."""
-        rows = self.batches.checked(x, y, sample_weight)
-        return self.batches.of_rows(rows, batch_size=batch_size, epochs=epochs)
+    def batches_of(self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None) -> BatchMaker:
+        """What makes encoded batches of anything but a dataset; arguments as in `Batches`."""
+        return self.batches.of_rows(self.batches.checked(x, y, sample_weight), batch_size=batch_size)
 
     def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """A dataset of checked batches `(x, y, sample_weight)`, encoded."""

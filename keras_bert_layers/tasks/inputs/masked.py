@@ -23,6 +23,7 @@ from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import on_host
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, with_num_batches
 from keras_bert_layers.tasks.feeding.global_batches import are_cut_early, cut_and_encoded
+from keras_bert_layers.tasks.feeding.kind_of_data import BatchMaker
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.written_masks import preprocessor_with_masks
 
@@ -131,49 +132,54 @@ class MaskedInputs(Inputs):
 
     # Batches of the rows of a source. Their masks follow from a seed, the epoch and a row's number alone.
 
-    def batches_of(
-        self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None, epochs: Epochs | None
-    ) -> tf.data.Dataset:
-        """A dataset of masked batches, from texts or from a `RowSource`."""
+    def batches_of(self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None) -> BatchMaker:
+        """What makes masked batches, from texts or from a `RowSource`."""
         if not isinstance(x, RowSource):
-            return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
-        self._check_source(x, epochs, y=y, sample_weight=sample_weight)
+            return super().batches_of(x, y, sample_weight, batch_size=batch_size)
+        self._check_source(x, y=y, sample_weight=sample_weight)
         size = 32 if batch_size is None else checks.positive_integer(self.owner, "batch_size", batch_size)
+        return functools.partial(self._batches_of_source, x, size)
+
+    def _batches_of_source(self, x: RowSource, size: int, epochs: Epochs | None) -> tf.data.Dataset:
+        """A dataset of masked batches of so many rows."""
         if epochs is None:  # evaluation reads epoch 0 in its order
             zero = tf.constant(0, tf.int64)
             batches = self._batches_of_epoch(x, size, zero + (self.masking.seed or 0), zero)
         else:
+            self._check_epochs(x, epochs)
             shuffle = epochs.order is RowOrder.SHUFFLED
             batches = epochs.seeded(self.masking.seed).numbered(
                 lambda seed, epoch: self._batches_of_epoch(x, size, seed, epoch, shuffle=shuffle)
             )
         return batches if x.num_rows is None else with_num_batches(batches, -(-min(x.num_rows) // size), epochs)
 
-    def _check_source(self, source: RowSource, epochs: Epochs | None, **others: Any) -> None:
+    def _refusal(self, name: str, rule: str, value: object, cure: str = "") -> Exception:
+        return ValueError(checks.message(self.owner, name, rule, value, cure))
+
+    def _check_source(self, source: RowSource, **others: Any) -> None:
         """Refuses rows that were made for another task or by another tokenizer, and what they do not go with."""
-
-        def refuse(name: str, rule: str, value: object, cure: str = "") -> Exception:
-            return ValueError(checks.message(self.owner, name, rule, value, cure))
-
         for name, value in others.items():
             if value is not None:
-                raise refuse(name, "be None where rows are made of documents", type(value))
+                raise self._refusal(name, "be None where rows are made of documents", type(value))
         if source.rule.has_labels != self.takes_pairs:
             rule = "hold pairs of texts" if self.takes_pairs else "hold rows without labels"
             cure = (
                 "`NextSentence` and `SentenceOrder` make pairs, for `BertPretrainer`. "
                 "Other rows are for `BertMaskedLM`."
             )
-            raise refuse("x", rule, source.rule, cure)
+            raise self._refusal("x", rule, source.rule, cure)
         if source.tokenizer.get_config() != self.preprocessor.tokenizer.get_config():
             cure = "Make the rows with the tokenizer of the task's preprocessor."
-            raise refuse("x", "hold ids of the task's own tokenizer", source.tokenizer, cure)
-        if epochs is not None and source.num_rows is None and not epochs.are_endless:
+            raise self._refusal("x", "hold ids of the task's own tokenizer", source.tokenizer, cure)
+
+    def _check_epochs(self, source: RowSource, epochs: Epochs) -> None:
+        """Refuses epochs that rows of a source cannot have."""
+        if source.num_rows is None and not epochs.are_endless:
             cure = "The number of rows of this source is not known before an epoch ends. `TokenShards` know theirs."
-            raise refuse("steps_per_epoch", "be given", None, cure)
-        if epochs is not None and epochs.order is RowOrder.BY_LENGTH:
+            raise self._refusal("steps_per_epoch", "be given", None, cure)
+        if epochs.order is RowOrder.BY_LENGTH:
             cure = "Their rule made them about as long as `max_length` allows."
-            raise refuse("group_by_length", "be False where rows are made of documents", True, cure)
+            raise self._refusal("group_by_length", "be False where rows are made of documents", True, cure)
 
     def _batches_of_epoch(
         self, source: RowSource, batch_size: int, seed: Any, epoch: Any, *, shuffle: bool = False

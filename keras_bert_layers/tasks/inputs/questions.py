@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,8 +19,9 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padd
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
-from keras_bert_layers.tasks.feeding.columns import is_pair, on_host, without_none
+from keras_bert_layers.tasks.feeding.columns import as_tensor, is_pair, on_host, without_none
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
+from keras_bert_layers.tasks.feeding.kind_of_data import BatchMaker, Parts
 from keras_bert_layers.tasks.inputs.answer_spans import (
     SHOWN,
     answer_columns,
@@ -87,12 +89,14 @@ class QuestionInputs(Inputs):
         """All windows of each batch of a dataset."""
         return rows.map(self.batches.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE)
 
-    def batches_of(
-        self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None, epochs: Epochs | None
-    ) -> tf.data.Dataset:
+    def batches_of(self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None) -> BatchMaker:
+        """What makes steps of `batch_size` windows."""
+        rows = self.batches.checked(x, y, sample_weight)
+        parts, num_windows = tf.nest.map_structure(as_tensor, rows), self._num_windows(rows[0])
+        return functools.partial(self._steps_of, parts, num_windows, batch_size or 32)
+
+    def _steps_of(self, parts: Parts, num_windows: int, batch_size: int, epochs: Epochs | None) -> tf.data.Dataset:
         """A dataset of steps of `batch_size` windows."""
-        batch_size = batch_size or 32
-        parts = self.batches.checked(x, y, sample_weight)
         by_rows = epochs
         if epochs is not None and epochs.order is RowOrder.BY_LENGTH:  # windows are sorted, later, and not rows
             by_rows = dataclasses.replace(epochs, order=RowOrder.SHUFFLED)
@@ -105,7 +109,7 @@ class QuestionInputs(Inputs):
             return {name: tensor[:, :needed] for name, tensor in ids.items()}, *others
 
         steps = as_steps(windows, batch_size, epochs).map(trim, num_parallel_calls=tf.data.AUTOTUNE)
-        return with_num_batches(steps, -(-self._num_windows(parts[0]) // batch_size), epochs)
+        return with_num_batches(steps, -(-num_windows // batch_size), epochs)
 
     def _encode_wide(self, x: Rows, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """As `encode`, with all windows as wide as `max_length`."""

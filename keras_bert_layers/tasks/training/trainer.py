@@ -12,6 +12,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.keras_models import all_layers
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.export.text_task import TextTask
@@ -193,7 +194,13 @@ class Trainer:
             rows, validation_data = data.split(*rows, validation_split)
         self._read_packed(rows[0], validation_data)
         with data.fitting(rows[0]), parts_are_cut():
-            training = batches(*rows, batch_size=batch_sizes[0], epochs=order_of_epochs)
+            make = batches.maker(*rows, batch_size=batch_sizes[0])
+            training = make(order_of_epochs)
+            num_batches = -1 if is_dataset(rows[0]) or order_of_epochs.are_endless else int(training.cardinality())
+            if self._share_an_iterator(num_batches):
+                training = order_of_epochs.in_one_iterator(make, options["epochs"])
+                options["steps_per_epoch"] = num_batches
+            training = training.prefetch(tf.data.AUTOTUNE)
             if task.loss is not None:
                 data.check_labels(*rows[:2])
             if validation_data is not None:
@@ -202,6 +209,12 @@ class Trainer:
             self._build_optimizer()
             training = without_autotune(part_of_process(training))
             return keras.Model.fit(task, training, validation_data=without_autotune(validation_data), **options)
+
+    def _share_an_iterator(self, num_batches: int) -> bool:
+        """Whether one iterator can give all epochs of so many batches, negative if that is not known."""
+        strategy = self._strategy()
+        is_one_device = strategy is None or strategy.num_replicas_in_sync == 1
+        return is_one_device and num_batches > 0 and not num_batches % self._task.steps_per_execution
 
     def _check_batch_sizes(self, **sizes: Any) -> None:
         for name, size in sizes.items():

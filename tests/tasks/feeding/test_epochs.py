@@ -163,7 +163,7 @@ def words(num_rows):
     return [["good"] * (1 + row % 5) for row in range(num_rows)]
 
 
-@pytest.mark.parametrize(
+KINDS = pytest.mark.parametrize(
     ("make", "data"),
     [
         (
@@ -182,6 +182,26 @@ def words(num_rows):
     ],
     ids=["words", "windows", "choices", "masks"],
 )
+
+
+@KINDS
+def test_one_iterator_for_all_epochs(make, data, preprocessor):
+    """It gives the batches of an iterator for each, so that an epoch follows from its number as before."""
+    x, y = data
+    maker = make(preprocessor).batches.maker(x, y, batch_size=4)
+
+    def from_epoch(number):
+        return Epochs(RowOrder.BY_LENGTH, lambda: (5, number, 7 + number))
+
+    expected = [batch for number in (1, 2) for batch in maker(from_epoch(number))]
+    found = list(from_epoch(1).in_one_iterator(maker, 3))
+    assert len(found) == len(expected)
+    for parts in zip(found, expected, strict=True):
+        for one, other in zip(*map(tf.nest.flatten, parts), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@KINDS
 def test_every_kind_of_data(make, data, preprocessor, make_epochs):
     """As many steps as were promised to Keras, and less padding."""
     inputs = make(preprocessor)
