@@ -208,6 +208,11 @@ def unoptimized(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
+def of_unknown_length(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """The dataset without its length: after as many steps, Keras begins with another iterator, in case of more."""
+    return tf.data.Dataset.from_tensors(0).flat_map(lambda _: dataset).with_options(dataset.options())
+
+
 def without_autotune(data: Any) -> Any:
     """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else unchanged.
 

@@ -20,7 +20,7 @@ from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.feeding.batches import Batches
 from keras_bert_layers.tasks.feeding.columns import is_dataset
-from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, without_autotune
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, of_unknown_length, without_autotune
 from keras_bert_layers.tasks.feeding.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
 from keras_bert_layers.tasks.feeding.streams import as_dataset, from_table
@@ -196,8 +196,8 @@ class Trainer:
         with data.fitting(rows[0]), parts_are_cut():
             make = batches.maker(*rows, batch_size=batch_sizes[0])
             training = make(order_of_epochs)
-            num_batches = -1 if is_dataset(rows[0]) or order_of_epochs.are_endless else int(training.cardinality())
-            if self._share_an_iterator(num_batches):
+            num_batches = -1 if is_dataset(rows[0]) else int(training.cardinality())
+            if self._takes_steps(num_batches):
                 training = order_of_epochs.in_one_iterator(make, options["epochs"])
                 options["steps_per_epoch"] = num_batches
             training = training.prefetch(tf.data.AUTOTUNE)
@@ -205,13 +205,22 @@ class Trainer:
                 data.check_labels(*rows[:2])
             if validation_data is not None:
                 validation_data = batches.validation(validation_data, batch_sizes[1])
-                validation_data = part_of_process(validation_data) if is_dataset(validation_data) else validation_data
+            if is_dataset(validation_data):
+                validation_data, steps = self._evaluated(part_of_process(validation_data), options["validation_steps"])
+                options["validation_steps"] = steps
             self._build_optimizer()
             training = without_autotune(part_of_process(training))
             return keras.Model.fit(task, training, validation_data=without_autotune(validation_data), **options)
 
-    def _share_an_iterator(self, num_batches: int) -> bool:
-        """Whether one iterator can give all epochs of so many batches, negative if that is not known."""
+    def _evaluated(self, batches: tf.data.Dataset, steps: int | None) -> tuple[tf.data.Dataset, int | None]:
+        """Batches to evaluate on, and how many steps to take; Keras begins with one iterator then, and not with two."""
+        num_batches = int(batches.cardinality())
+        if steps is not None or not self._takes_steps(num_batches):
+            return batches, steps
+        return of_unknown_length(batches), num_batches
+
+    def _takes_steps(self, num_batches: int) -> bool:
+        """Whether Keras may take so many steps of a dataset; the number is negative if it is not known, or endless."""
         strategy = self._strategy()
         is_one_device = strategy is None or strategy.num_replicas_in_sync == 1
         return is_one_device and num_batches > 0 and not num_batches % self._task.steps_per_execution
@@ -246,7 +255,8 @@ class Trainer:
             batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
             if task.loss is not None:
                 pipeline.check_labels(x, y)
-            return keras.Model.evaluate(task, without_autotune(part_of_process(batches)), **options)
+            batches, options["steps"] = self._evaluated(part_of_process(batches), options["steps"])
+            return keras.Model.evaluate(task, without_autotune(batches), **options)
 
     @_traced_again_after_errors
     def train_on_batch(
