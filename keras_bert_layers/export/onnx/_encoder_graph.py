@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export.onnx._graph import FLOAT, INT32, UINT8, Tensor
-from keras_bert_layers.export.onnx._rows_graph import Rows
+from keras_bert_layers.export.onnx._rows_graph import FAR, PackedRows, Rows, packed
 from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
 from keras_bert_layers.layers.positions import Positions, RotaryPositions
 from keras_bert_layers.layers.self_attention import SelfAttention
@@ -27,9 +27,6 @@ _OUTLIER = 3
 
 # Keras's `UnitNormalization`: the square of the smallest length.
 _LEAST_SQUARE = np.float32(1e-12)
-
-# Added to scores that a window hides.
-_FAR = np.float32(-1e30)
 
 _CURE = "Export a SavedModel."
 
@@ -56,25 +53,31 @@ def hidden_states(rows: Rows, backbone: BertBackbone, products: Products, *, fir
     Raises:
         ValueError: the backbone has parts that only Keras can compute, or quantized layers.
     """
-    hidden, counts = _embedded(rows, backbone)
-    last, longest = backbone.config.num_layers - 1, backbone.config.max_sequence_length
-    biases: dict[tuple[int, int | None], Tensor | None] = {}
-    for index in range(last + 1):
-        block = backbone.get_layer(f"encoder_block_{index}")
-        attention = block.attention
-        if type(attention) is not SelfAttention:
+    blocks = [backbone.get_layer(f"encoder_block_{index}") for index in range(backbone.config.num_layers)]
+    for block in blocks:
+        if type(block.attention) is not SelfAttention:
             rule = "be a SelfAttention in an ONNX file"
-            raise ValueError(checks.message("export", "attention", rule, type(attention), _CURE))
-        kind = id(attention.positions), attention.window
-        if kind not in biases:
-            biases[kind] = _bias(attention, longest, hidden)
-        only_first = first_token_only and index == last and backbone.parts.are_of_bert
-        hidden = _block(hidden, block, products, counts, biases[kind], only_first=only_first)
+            raise ValueError(checks.message("export", "attention", rule, type(block.attention), _CURE))
+    is_plain = all(block.attention.window is None and block.attention.positions is None for block in blocks)
+    pack = packed(rows, backbone.get_layer("embedding").position_offset) if is_plain else None
+    hidden, counts = _embedded(rows if pack is None else pack, backbone)
+    size, longest = backbone.config.hidden_dim, backbone.config.max_sequence_length
+    biases: dict[tuple[int, int | None], Tensor | None] = {}
+    for index, block in enumerate(blocks):
+        only_first = first_token_only and index == len(blocks) - 1 and backbone.parts.are_of_bert
+        if pack is not None and only_first:
+            hidden, counts, pack = pack.unpacked(hidden, size), rows.num_tokens, None
+        kind = id(block.attention.positions), block.attention.window
+        if pack is None and kind not in biases:
+            biases[kind] = _bias(block.attention, longest, hidden)
+        bias = biases[kind] if pack is None else pack.bias
+        hidden = _block(hidden, block, products, counts, bias, only_first=only_first)
+    hidden = hidden if pack is None else pack.unpacked(hidden, size)
     return layer_norm(hidden, backbone.get_layer("final_layer_norm")) if backbone.parts.normalize_first else hidden
 
 
-def _embedded(rows: Rows, backbone: BertBackbone) -> tuple[Tensor, Tensor]:
-    """The embeddings `[B, S, H]`, and the number of tokens of each text, int32 `[B]`."""
+def _embedded(rows: Rows | PackedRows, backbone: BertBackbone) -> tuple[Tensor, Tensor | None]:
+    """The embeddings `[B, S, H]`, and the number of tokens of each row, int32 `[B]`; None for packed rows."""
     graph, embedding = rows.ids.graph, backbone.get_layer("embedding")
     offset, positions = embedding.position_offset, embedding.position_embedding
     if positions is None:
@@ -88,6 +91,10 @@ def _embedded(rows: Rows, backbone: BertBackbone) -> tuple[Tensor, Tensor]:
             raise ValueError(checks.message("export", "backbone", rule, 1, "Give single texts."))
         segments = graph.constant(array(embedding.segment_embedding))
     norm = embedding.layer_norm
+    if isinstance(rows, PackedRows):
+        mask, own = None, [rows.positions]
+    else:
+        mask, own = rows.mask, [rows.with_offset(offset)] if offset else []
     hidden, counts = graph.fused(
         "EmbedLayerNormalization",
         rows.ids.cast(INT32),
@@ -97,12 +104,13 @@ def _embedded(rows: Rows, backbone: BertBackbone) -> tuple[Tensor, Tensor]:
         segments,
         graph.constant(array(norm.gamma)),
         graph.constant(_beta(norm)),
-        rows.mask,
-        *([rows.with_offset(offset)] if offset else []),
+        mask,
+        *own,
         outputs=[FLOAT, INT32],
         epsilon=norm.epsilon,
     )
-    return hidden if embedding.projection is None else dense(hidden, embedding.projection), counts
+    hidden = hidden if embedding.projection is None else dense(hidden, embedding.projection)
+    return hidden, None if mask is None else counts
 
 
 def _bias(attention: SelfAttention, longest: int, hidden: Tensor) -> Tensor | None:
@@ -112,7 +120,7 @@ def _bias(attention: SelfAttention, longest: int, hidden: Tensor) -> Tensor | No
     if attention.window is not None:
         place = graph.range(length)
         is_far = graph.add("Abs", place.column() - place) > attention.window // 2
-        bias = (is_far.cast(FLOAT) * _FAR).column(0).column(0)
+        bias = (is_far.cast(FLOAT) * FAR).column(0).column(0)
     if positions is None:
         return bias
     if type(positions).rotated is not Positions.rotated and not isinstance(positions, RotaryPositions):
@@ -130,7 +138,7 @@ def _block(
     hidden: Tensor,
     block: keras.layers.Layer,
     products: Products,
-    counts: Tensor,
+    counts: Tensor | None,
     bias: Tensor | None,
     *,
     only_first: bool,
@@ -278,7 +286,7 @@ class Products:
         self,
         hidden: Tensor,
         layer: keras.layers.Layer,
-        counts: Tensor,
+        counts: Tensor | None,
         bias: Tensor | None,
         *,
         only_first: bool = False,
@@ -288,16 +296,16 @@ class Products:
         Args:
             hidden: `[B, S, H]`.
             layer: the layer; its output projection is not computed here.
-            counts: how many tokens of each row are real, int32 `[B]`.
+            counts: how many tokens of each row are real, int32 `[B]`; None where the bias says it.
             bias: what is added to the scores, `[1, heads or 1, S, S]`, or None.
             only_first: whether only the first token of each row is a query.
         """
         graph, merged, offsets = hidden.graph, layer.query_key_value, _bias_of(layer.query_key_value)
         rotary = layer.positions if isinstance(layer.positions, RotaryPositions) else None
         options = {"num_heads": layer.num_heads, "unidirectional": int(layer.causal)}
-        if self.fuses_attention and not only_first and bias is None and rotary is None:
+        if self.fuses_attention and not only_first and rotary is None:
             weights = graph.constant(_kernel(merged)), graph.constant(offsets)
-            return graph.fused("Attention", hidden, *weights, counts, **options)
+            return graph.fused("Attention", hidden, *weights, counts, None, bias, **options)
         width = len(offsets) // 3
         parts = [self.product(hidden.slice(0, 1, 1), merged, end=width)] if only_first else []
         num_parts = 3 - len(parts)

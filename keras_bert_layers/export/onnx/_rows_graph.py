@@ -6,7 +6,9 @@ import functools
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keras_bert_layers.export.onnx._graph import INT32, INT64, Tensor
+import numpy as np
+
+from keras_bert_layers.export.onnx._graph import FLOAT, INT32, INT64, Tensor
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, rows_of_splits, sums
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 NONE = -1
+
+# Added to the scores of tokens that are hidden.
+FAR = np.float32(-1e30)
 
 
 class Rows(NamedTuple):
@@ -39,6 +44,28 @@ class Rows(NamedTuple):
         is_padding = self.ids.equals(offset - 1)
         counted = (~is_padding).cast(INT32).cumsum(1)  # 1 for the first token
         return is_padding.where(offset - 1, counted + (offset - 1))
+
+
+class PackedRows(NamedTuple):
+    """R rows of width S that hold one long text, or several short ones side by side: little of them is padding.
+
+    Attributes:
+        ids: int64 `[R, S]`.
+        segments: int32 `[R, S]`; None if all are 0.
+        positions: int32 `[R, S]`, those of each token in its own text.
+        bias: float32 `[R, 1, S, S]`, what hides the other texts of a row from a token.
+        places: int64 `[B, S]`, where each token of each text is in the rows one after the other.
+    """
+
+    ids: Tensor
+    segments: Tensor | None
+    positions: Tensor
+    bias: Tensor
+    places: Tensor
+
+    def unpacked(self, hidden: Tensor, width: int) -> Tensor:
+        """What belongs to the tokens of each text `[B, S, H]`, of `[R, S, H]`."""
+        return hidden.reshape(-1, width).take(self.places)
 
 
 class Windows(NamedTuple):
@@ -102,6 +129,61 @@ def rows_of(tokens: list[Tokens], preprocessor: Any) -> Rows:
 
     ids, mask, *segments = graph.choose(tokens[0].splits.size().equals(2), one_row, several)
     return Rows(ids, segments[0] if segments else None, mask)
+
+
+def packed(rows: Rows, offset: int) -> PackedRows:
+    """Rows of one text each as fewer rows: from the longest text on, each goes into the first row with room for it.
+
+    Args:
+        rows: the rows, which are padded to the longest.
+        offset: the positions of RoBERTa begin at it; 0 for others.
+    """
+    graph, width = rows.ids.graph, rows.ids.size(1)
+    positions = rows.with_offset(offset) if offset else graph.range(width).cast(INT32).column(0)  # [B or 1, S]
+
+    def alone() -> list[Tensor]:
+        sizes = graph.concat([graph.constant([1, 1]), _vector(width), _vector(width)])
+        bias = graph.add("Expand", graph.constant(0, FLOAT), sizes)
+        found = [rows.ids, positions, bias, graph.range(width).column(0)]
+        return found if rows.segments is None else [*found, rows.segments]
+
+    def several() -> list[Tensor]:
+        begins, num_rows = places(rows.num_tokens.cast(INT64), width)
+        is_real, place = rows.mask > 0, begins.column() + graph.range(width)  # [B, S]
+        size = num_rows * width
+        target = is_real.where(place, size).reshape(-1)  # what pads goes behind the end
+        blank = graph.add("Expand", graph.constant(NONE), _vector(size + 1))
+        source = blank.scattered(target, graph.range(rows.ids.size())).slice(0, _vector(size)).reshape(num_rows, width)
+        found = source.maximum(0)
+        text = (source < 0).where(NONE, found // width)  # [R, S]
+        bias = text.column(2).equals(text.column(1)).where(0, graph.constant(FAR, FLOAT)).column(1)
+        own = positions.reshape(-1).take(found) if offset else (found - found // width * width).cast(INT32)
+        result = [rows.ids.reshape(-1).take(found), own, bias, is_real.where(place, 0)]
+        return result if rows.segments is None else [*result, rows.segments.reshape(-1).take(found)]
+
+    ids, positions, bias, places, *segments = graph.choose(rows.ids.size(0).equals(1), alone, several)
+    return PackedRows(ids, segments[0] if segments else None, positions, bias, places)
+
+
+def places(lengths: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
+    """Where texts begin in rows one after the other, int64 `[B]`, and the number of rows, an int64 scalar."""
+    graph = lengths.graph
+    ordered, order = graph.add("TopK", lengths, lengths.shape(), outputs=2)
+
+    def step(room: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+        """The room in each row `[B, 1]`, and the place `[1, 1]` of a text of this length `[1]`."""
+        row = graph.add("ArgMax", (room >= length).cast(INT32), axis=0, keepdims=1, kind=INT64)
+        before = graph.add("GatherElements", room, row)
+        return room.scattered(row, before - length), row * width + (width - before)
+
+    room = graph.add("Expand", width, lengths.shape()).column()
+    begins = graph.scan(step, room, ordered.column(0)).reshape(-1)
+    num_rows = (begins.reduced("Max") // width) + 1
+    return begins.filled(0, INT64).scattered(order, begins), num_rows
+
+
+def _vector(size: Tensor) -> Tensor:
+    return size.column(0)
 
 
 def _kept(tokens: list[Tokens], preprocessor: TextLayer) -> list[Tensor]:

@@ -9,6 +9,7 @@ from keras_bert_layers import layers
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.export.onnx import Answer, Graph, activation
 from keras_bert_layers.export.onnx._encoder_graph import Int8Products, quantized
+from keras_bert_layers.export.onnx._rows_graph import places
 from keras_bert_layers.layers.dense import activation_function
 
 pytestmark = pytest.mark.usefixtures("rules_once")
@@ -66,6 +67,30 @@ def test_parts_of_other_encoders(parts, new_backbone, preprocessor, check_onnx):
     keras.utils.set_random_seed(3)
     backbone = kbl.BertBackbone(config, parts=layers.EncoderParts(**parts))
     check_onnx(kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor, pooling=["cls", "mean"]))
+
+
+@pytest.mark.parametrize("changes", [{}, {"position_offset": 2}], ids=str)
+def test_short_texts_share_rows(changes, new_backbone, preprocessor, ask, tmp_path):
+    """Their vectors are those that they have alone; the order of the texts, and their lengths, do not matter."""
+    task = kbl.BertSentenceEncoder(new_backbone(**changes), preprocessor=preprocessor)
+    path = task.export(tmp_path / "model.onnx", format="onnx")
+    texts = ["film", "a good film " * 3, "", "bad", "good film !", "a", "night " * 5, "film", "a bad film"]
+    expected = task.answer(texts)["embedding"]
+    for order in (np.arange(9), np.arange(9)[::-1], np.array([1, 6]), np.array([0, 7])):
+        found = ask(path, [texts[index] for index in order])["embedding"]
+        np.testing.assert_allclose(found, expected[order], atol=1e-6)
+
+
+def test_places_of_texts(ask):
+    """From the longest on, each in the first row with room; rows of 9, and texts that fill a row together."""
+    pytest.importorskip("onnx")
+    graph = Graph()
+    begins, num_rows = places(graph.constant([2, 9, 4, 3, 5, 7, 2]), graph.constant(9))
+    answers = {"begins": Answer(begins, (None,)), "num_rows": Answer(num_rows, ())}
+    found = ask(graph.model({"text": (None,)}, answers).SerializeToString(), TEXTS)
+    # Rows of 9; 7 and 2; 5 and 4; 3 and 2.
+    assert found["begins"].tolist() == [16, 0, 23, 27, 18, 9, 30]
+    assert found["num_rows"] == 4
 
 
 def test_lora_is_in_the_weights(new_backbone, preprocessor, check_onnx):
