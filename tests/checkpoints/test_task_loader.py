@@ -279,6 +279,14 @@ def test_problem_type_that_transformers_does_not_have(classifier, huggingface):
         load_task(classifier)
 
 
+@pytest.mark.parametrize("rate", ["x", True, [], -1, float("nan")])
+def test_dropout_that_is_not_a_share(classifier, huggingface, rate):
+    config = {**huggingface.CONFIG, **huggingface.CLASSIFIER, "classifier_dropout": rate}
+    huggingface.write_json(classifier / "config.json", config)
+    with pytest.raises(CheckpointError, match=r"config\.json: `classifier_dropout` must be a number of at least 0"):
+        load_task(classifier)
+
+
 @pytest.mark.filterwarnings("ignore:.*the weights hold the trained head of a BertClassifier")
 @pytest.mark.parametrize("task", ["classifier", None], ids=["trained head", "fresh head"])
 def test_dtype(classifier, task):

@@ -111,5 +111,5 @@ if __name__ == "__main__":
     kind, folder, weights, seed, steps = sys.argv[1:]
     task = make_task(kind)
     callbacks = [keras.callbacks.BackupAndRestore(folder, save_freq=2), After(int(steps), kill)]
-    train(task, kind, callbacks, seed=int(seed), epochs=4 * EPOCHS)
+    train(task, kind, callbacks, seed=int(seed), epochs=5 * EPOCHS)
     np.savez(weights, *task.get_weights())

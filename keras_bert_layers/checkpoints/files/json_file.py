@@ -99,6 +99,14 @@ def check_integer(path: Path, key: str, value: object, *, least: int) -> int:
     return value
 
 
+def check_fraction(path: Path, key: str, value: object) -> float:
+    """The value of a key, if it is a number of at least 0 and less than 1; CheckpointError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        rule = "a number of at least 0 and less than 1"
+        raise CheckpointError(f"{path}: `{key}` must be {rule}. Received: {shown(value)}.")
+    return value
+
+
 def check_boolean(path: Path, key: str, value: object) -> bool:
     """The value of a key, if it is true or false; CheckpointError otherwise."""
     if not isinstance(value, bool):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint import Doubt, DoubtKind, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
-from keras_bert_layers.checkpoints.files.json_file import check_one_of
+from keras_bert_layers.checkpoints.files.json_file import check_fraction, check_one_of
 from keras_bert_layers.checkpoints.huggingface.families.family import Family
 from keras_bert_layers.checkpoints.huggingface.labels import labels_of, stated_labels
 from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
@@ -198,7 +198,7 @@ class HuggingFaceHeads:
     def _dropout(self) -> dict[str, Any]:
         """The head's own rate. Without one, the task uses the encoder's, like transformers."""
         rate = self._values.get("classifier_dropout")
-        return {} if rate is None else {"dropout": rate}
+        return {} if rate is None else {"dropout": check_fraction(self._path, "classifier_dropout", rate)}
 
     def _completed(self, head: TrainedHead, *, is_stated: bool) -> TrainedHead:
         """The head with the options in which its model type differs from BERT."""

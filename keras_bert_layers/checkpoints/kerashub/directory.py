@@ -10,6 +10,8 @@ from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead, by
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.hdf5_file import Hdf5File
 from keras_bert_layers.checkpoints.files.json_file import (
+    check_boolean,
+    check_fraction,
     check_integer,
     check_known,
     check_object,
@@ -181,7 +183,8 @@ def _text_classifier(path: Path, arguments: Mapping[str, Any]) -> tuple[TrainedH
             f"{path}: `activation` must be 'linear', 'sigmoid' or, of several classes, 'softmax'. "
             f"Received: {activation!r}. Load the encoder with `load_backbone`, and add the head in Keras."
         )
-    dropout = {"dropout": arguments["dropout"]} if "dropout" in arguments else {}
+    rate = arguments.get("dropout")
+    dropout = {} if rate is None else {"dropout": check_fraction(path, "dropout", rate)}
     if num_classes > 1:
         problem = "multi_label_classification" if activation == "sigmoid" else "single_label_classification"
         return (TASKS["classifier"].trained(num_classes=num_classes, problem_type=problem, **dropout),)
@@ -196,7 +199,8 @@ def _masked_lm(path: Path, arguments: Mapping[str, Any]) -> tuple[TrainedHead, .
 
 def _text_embedder(path: Path, arguments: Mapping[str, Any]) -> tuple[TrainedHead, ...]:
     check_known(path, arguments, ("pooling_mode", "normalize"))
-    options = {"pooling": arguments.get("pooling_mode", "mean"), "normalize": arguments.get("normalize", True)}
+    normalize = check_boolean(path, "normalize", arguments.get("normalize", True))
+    options = {"pooling": arguments.get("pooling_mode", "mean"), "normalize": normalize}
     return TrainedHead("sentence_encoder", options), TrainedHead("dual_encoder", options)
 
 

@@ -136,12 +136,27 @@ def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> P
     weights = path.with_name(f"{path.name}.data")
     with contextlib.ExitStack() as both:  # neither of the two replaces an old file before both are complete
         unfinished = both.enter_context(atomic_write(path, owner="export", argument="filepath"))
-        if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > _MAX_BYTES:
+        is_large = sum(len(tensor.raw_data) for tensor in model.graph.initializer) > _MAX_BYTES
+        if is_large:
+            old = both.enter_context(_back_after_errors(path, unfinished.with_name("old")))
             moved = both.enter_context(atomic_write(weights, owner="export", argument="filepath"))
             with moved.open("wb") as file:
                 _move_weights(model, weights.name, file)
         unfinished.write_bytes(model.SerializeToString(deterministic=True))
+        if is_large and path.is_file():  # a killed process must not leave an old model beside new weights
+            path.rename(old)
     return path
+
+
+@contextlib.contextmanager
+def _back_after_errors(path: Path, moved: Path) -> Iterator[Path]:
+    """Yields where the block may move a file to; after an exception it is moved back."""
+    try:
+        yield moved
+    except BaseException:
+        if moved.exists():
+            moved.rename(path)
+        raise
 
 
 @contextlib.contextmanager

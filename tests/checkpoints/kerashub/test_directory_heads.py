@@ -69,6 +69,8 @@ def test_no_task_and_an_unknown_one():
         ("BertTextClassifier", {"num_classes": 1, "activation": "softmax"}, "`activation` must be 'linear', 'sigmoid'"),
         ("BertTextClassifier", {"num_classes": 2, "activation": {"module": "x"}}, "`activation` must be 'linear'"),
         ("BertTextClassifier", {"num_classes": 2, "pooling": 1}, "`pooling` must be a known key. Received: pooling=1."),
+        ("BertTextClassifier", {"num_classes": 2, "dropout": True}, "`dropout` must be a number of at least 0"),
+        ("BertTextEmbedder", {"normalize": "x"}, "`normalize` must be true or false. Received: 'x'."),
         ("BertMaskedLM", {"tied": False}, "`tied` must be a known key"),
         ("BertTextEmbedder", {"width": 9}, "`width` must be a known key"),
     ],

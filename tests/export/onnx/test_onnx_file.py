@@ -1,5 +1,6 @@
 """ONNX files with strings, run by ONNX Runtime, beside the tasks that they were written from."""
 
+import contextlib
 import errno
 import importlib.util
 import json
@@ -212,6 +213,30 @@ def test_of_two_files_both_are_replaced_or_none(backbone, preprocessor, tmp_path
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     task.export(path, format="onnx")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} != before
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_an_old_model_is_never_beside_new_weights(works, backbone, preprocessor, tmp_path, monkeypatch):
+    """A process may be killed after each rename; ONNX Runtime would read such a pair without an error."""
+    pytest.importorskip("onnx")
+    monkeypatch.setattr(onnx_file, "_MAX_BYTES", 1000)
+    task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+    path = task.export(tmp_path / "model.onnx", format="onnx")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    task.set_weights([weight + 1 for weight in task.get_weights()])
+    replace, seen = os.replace, []
+
+    def noted(source, target):
+        if not works:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(source, target)
+        seen.append({file.name for file in tmp_path.iterdir() if file.is_file()})
+
+    monkeypatch.setattr(os, "replace", noted)
+    with contextlib.nullcontext() if works else pytest.raises(OSError, match="What was there is unchanged"):
+        task.export(path, format="onnx")
+    assert seen == ([{"model.onnx.data"}, {*before}] if works else [])
+    assert (before == {file.name: file.read_bytes() for file in tmp_path.iterdir()}) is not works
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures as Linux does")
