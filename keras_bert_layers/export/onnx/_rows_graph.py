@@ -148,7 +148,7 @@ def packed(rows: Rows, offset: int) -> PackedRows:
         return found if rows.segments is None else [*found, rows.segments]
 
     def several() -> list[Tensor]:
-        begins, num_rows = places(rows.num_tokens.cast(INT64), width)
+        begins, num_rows = row_places(rows.num_tokens.cast(INT64), width)
         is_real, place = rows.mask > 0, begins.column() + graph.range(width)  # [B, S]
         size = num_rows * width
         target = is_real.where(place, size).reshape(-1)  # what pads goes behind the end
@@ -165,7 +165,7 @@ def packed(rows: Rows, offset: int) -> PackedRows:
     return PackedRows(ids, segments[0] if segments else None, positions, bias, places)
 
 
-def places(lengths: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
+def row_places(lengths: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
     """Where texts begin in rows one after the other, int64 `[B]`, and the number of rows, an int64 scalar."""
     graph = lengths.graph
     ordered, order = graph.add("TopK", lengths, lengths.shape(), outputs=2)

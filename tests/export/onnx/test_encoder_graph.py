@@ -9,7 +9,7 @@ from keras_bert_layers import layers
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.export.onnx import Answer, Graph, activation
 from keras_bert_layers.export.onnx._encoder_graph import Int8Products, quantized
-from keras_bert_layers.export.onnx._rows_graph import places
+from keras_bert_layers.export.onnx._rows_graph import row_places
 from keras_bert_layers.layers.dense import activation_function
 
 pytestmark = pytest.mark.usefixtures("rules_once")
@@ -85,7 +85,7 @@ def test_places_of_texts(ask):
     """From the longest on, each in the first row with room; rows of 9, and texts that fill a row together."""
     pytest.importorskip("onnx")
     graph = Graph()
-    begins, num_rows = places(graph.constant([2, 9, 4, 3, 5, 7, 2]), graph.constant(9))
+    begins, num_rows = row_places(graph.constant([2, 9, 4, 3, 5, 7, 2]), graph.constant(9))
     answers = {"begins": Answer(begins, (None,)), "num_rows": Answer(num_rows, ())}
     found = ask(graph.model({"text": (None,)}, answers).SerializeToString(), TEXTS)
     # Rows of 9; 7 and 2; 5 and 4; 3 and 2.
