@@ -12,10 +12,16 @@ from keras_bert_layers._internal.lazy import tf
 Class = TypeVar("Class")
 Value = TypeVar("Value")
 
+#: The most characters of a value in an error.
+MAX_SHOWN = 1000
+
 
 def message(owner: str, argument: str, rule: str, value: object, cure: str = "") -> str:
-    """The text of all argument errors of this package."""
-    text = f"`{owner}`: `{argument}` must {rule}. Received: {argument}={value!r}."
+    """The text of all argument errors of this package; a long value, such as a vocabulary, is cut."""
+    shown = repr(value)
+    if len(shown) > MAX_SHOWN:
+        shown = f"{shown[:MAX_SHOWN]}… ({len(shown):,} characters)"
+    text = f"`{owner}`: `{argument}` must {rule}. Received: {argument}={shown}."
     return f"{text} {cure}" if cure else text
 
 

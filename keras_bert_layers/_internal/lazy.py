@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +56,24 @@ class LazyModule(ModuleType):
         value = getattr(module, attribute)
         setattr(self, attribute, value)
         return value
+
+
+def extensions_library() -> str:
+    """The path of the library of onnxruntime-extensions, without its Python package.
+
+    The package imports transformers and torch where they are installed, which takes seconds.
+
+    Raises:
+        ModuleNotFoundError: it is not installed.
+    """
+    package = "onnxruntime_extensions"
+    found = importlib.util.find_spec(package)
+    if found is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    files = [
+        path for path in Path(str(found.origin)).parent.glob("_extensions_pydll.*") if path.suffix in (".so", ".pyd")
+    ]
+    return str(files[0]) if files else importlib.import_module(package).get_library_path()
 
 
 class _LazyPackage(ModuleType):

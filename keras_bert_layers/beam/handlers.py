@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import extensions_library
 from keras_bert_layers.export.signature import TEXT_INPUTS
 
 try:
@@ -197,10 +198,9 @@ class OnnxHandler(_TextHandler):
     def load_model(self) -> Model:
         """Loads the file; Beam calls this once per worker process."""
         from onnxruntime import InferenceSession, SessionOptions
-        from onnxruntime_extensions import get_library_path
 
         options = SessionOptions()
-        options.register_custom_ops_library(get_library_path())
+        options.register_custom_ops_library(extensions_library())
         session = InferenceSession(self._path, options)
         names = [output.name for output in session.get_outputs()]
 

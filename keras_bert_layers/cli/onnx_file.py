@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.files.wire_format import read_fields
+from keras_bert_layers._internal.lazy import extensions_library
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.cli.text_rows import TextRow, check_file
 from keras_bert_layers.export.signature import TEXT_INPUTS
@@ -40,14 +41,15 @@ class OnnxAnswerer:
         check_file(path, owner=owner)
         try:
             import onnxruntime
-            from onnxruntime_extensions import get_library_path
+
+            extensions = extensions_library()
         except ModuleNotFoundError as error:
             cure = 'Install both: `python -m pip install "keras-bert-layers[onnx]"`.'
             rule = f"{path} needs onnxruntime and onnxruntime-extensions"
             raise ModuleNotFoundError(f"`{owner}`: {rule}. {cure}", name=error.name) from error
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # errors are raised, in one line
-        options.register_custom_ops_library(get_library_path())
+        options.register_custom_ops_library(extensions)
         try:
             self._session = onnxruntime.InferenceSession(str(path), options)
         except Exception as error:  # ONNX Runtime's own, without a base class

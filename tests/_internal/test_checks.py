@@ -6,6 +6,12 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 
 
+def test_a_long_value_is_cut():
+    text = checks.message("Owner", "vocabulary", "be a list", {"token": "a" * 10**6}, "Give a list.")
+    assert len(text) < 1200
+    assert text.endswith("… (1,000,013 characters). Give a list.")
+
+
 @pytest.mark.parametrize(("cure", "end"), [("", ""), ("Scale them.", " Scale them.")])
 def test_every_row_names_the_first_wrong_row(cure, end):
     rows = np.array([0.5, 2.0, np.nan])

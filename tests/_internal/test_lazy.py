@@ -1,0 +1,33 @@
+"""Packages that are read without being imported."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from keras_bert_layers._internal.lazy import extensions_library
+
+
+PROGRAM = """
+import sys
+from keras_bert_layers._internal.lazy import extensions_library
+path = extensions_library()
+assert "onnxruntime_extensions" not in sys.modules
+import onnxruntime_extensions
+assert path == onnxruntime_extensions.get_library_path()
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime_extensions") is None, reason="needs the package onnxruntime_extensions"
+)
+def test_the_library_of_extensions_without_its_package():
+    """The package imports transformers and torch, where they are. In a process without TensorFlow."""
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True)
+
+
+def test_extensions_that_are_not_installed(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="onnxruntime_extensions"):
+        extensions_library()
