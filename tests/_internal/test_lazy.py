@@ -8,7 +8,6 @@ import pytest
 
 from keras_bert_layers._internal.lazy import extensions_library
 
-
 PROGRAM = """
 import sys
 from keras_bert_layers._internal.lazy import extensions_library
