@@ -56,7 +56,7 @@ def test_a_folder_that_cannot_be_written_to_comes_before_the_work(run, error_lin
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     (tmp_path / "rows.txt").write_text("good\nbad")
-    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     assert run("similar", tmp_path / "rows.txt", "--model", "no model", "--to", tmp_path / "pairs.csv") == 2
     assert "`similar`: `--to` must be a path that can be written to" in error_line()
 
