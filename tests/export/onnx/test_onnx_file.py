@@ -195,13 +195,19 @@ def test_weights_of_a_large_model_are_in_a_file_beside_it(backbone, preprocessor
             assert np.array_equal(onnx.numpy_helper.to_array(ours), onnx.numpy_helper.to_array(theirs))
 
 
-def test_of_two_files_both_are_replaced_or_none(backbone, preprocessor, tmp_path, monkeypatch):
+@pytest.fixture
+def two_files(backbone, preprocessor, tmp_path, monkeypatch):
+    """A task with other weights than in its export, the path of that, and the content of the two files."""
     pytest.importorskip("onnx")
     monkeypatch.setattr(onnx_file, "_MAX_BYTES", 1000)
     task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
     path = task.export(tmp_path / "model.onnx", format="onnx")
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     task.set_weights([weight + 1 for weight in task.get_weights()])
+    return task, path, {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+
+
+def test_of_two_files_both_are_replaced_or_none(two_files, tmp_path, monkeypatch):
+    task, path, before = two_files
 
     def write_bytes(file, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -216,14 +222,9 @@ def test_of_two_files_both_are_replaced_or_none(backbone, preprocessor, tmp_path
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_an_old_model_is_never_beside_new_weights(works, backbone, preprocessor, tmp_path, monkeypatch):
+def test_an_old_model_is_never_beside_new_weights(works, two_files, tmp_path, monkeypatch):
     """A process may be killed after each rename; ONNX Runtime would read such a pair without an error."""
-    pytest.importorskip("onnx")
-    monkeypatch.setattr(onnx_file, "_MAX_BYTES", 1000)
-    task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
-    path = task.export(tmp_path / "model.onnx", format="onnx")
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    task.set_weights([weight + 1 for weight in task.get_weights()])
+    task, path, before = two_files
     replace, seen = os.replace, []
 
     def noted(source, target):
