@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,7 +27,8 @@ from keras_bert_layers.preprocessing.tokens.token_ids import (
 OWNER = "BytePairTokenizer"
 _SPACE = byte_characters()[ord(" ")]
 _BYTES = {character: byte for byte, character in byte_characters().items()}
-_CHARACTERS = {*_BYTES}
+_BYTES_OF_CODES = {ord(character): byte for character, byte in _BYTES.items()}
+_IS_OF_BYTES = re.compile(f"[{re.escape(''.join(_BYTES))}]+").fullmatch
 # All characters of bytes are less.
 _FEW = 512
 
@@ -115,6 +119,7 @@ class BytePairTokenizer(Tokenizer):
         word_boundaries: str = "punctuation",
     ):
         self._vocabulary = checked_vocabulary(OWNER, vocabulary, kind="token")
+        # Two lists of strings: Python's collector of garbage looks through 50,000 pairs again and again.
         self._merges = _checked_merges(merges)
         self.add_prefix_space = checks.boolean(OWNER, "add_prefix_space", add_prefix_space)
         self.takes_words = self.add_prefix_space
@@ -141,15 +146,15 @@ class BytePairTokenizer(Tokenizer):
 
     def _check_tokens(self, ids: TokenIds) -> None:
         """Refuses added tokens, bytes and parts of merges that are not in the vocabulary; ValueError."""
-        parts = (token for first, second in self._merges for token in (first, second, first + second))
+        firsts, seconds = self._merges
         needed: tuple[tuple[str, str, Iterable[str]], ...] = (
             ("added_tokens", "be in the vocabulary", self.added_tokens),
             ("vocabulary", "hold each byte", _BYTES),
-            ("merges", "be in the vocabulary", parts),
+            ("merges", "be in the vocabulary", itertools.chain(firsts, seconds, map(operator.add, firsts, seconds))),
         )
+        known = {*self._vocabulary}
         for argument, rule, tokens in needed:
-            lacking = next((token for token in tokens if token not in ids), None)
-            if lacking is not None:
+            for lacking in itertools.islice(itertools.filterfalse(known.__contains__, tokens), 1):
                 raise ValueError(checks.message(OWNER, argument, rule, lacking))
 
     def _text_encoder(self, ids: TokenIds) -> BytePairTextEncoder:
@@ -160,11 +165,16 @@ class BytePairTokenizer(Tokenizer):
             return SpecialTokens({token: ids.id_of(token) for token in tokens}, self.stripping_tokens, **options)
 
         index = {token: place for place, token in enumerate(self._vocabulary)}
+
+        def places(tokens: Iterable[str]) -> np.ndarray:
+            return np.fromiter(map(index.__getitem__, tokens), np.int64)
+
+        firsts, seconds = self._merges
         merges = ByteMerges(
-            [index[character] for _, character in sorted(byte_characters().items())],
-            [(index[first], index[second]) for first, second in self._merges],
-            [index[first + second] for first, second in self._merges],
-            {_bytes(token): place for token, place in index.items() if token and _CHARACTERS.issuperset(token)},
+            places(character for _, character in sorted(byte_characters().items())),
+            np.stack([places(firsts), places(seconds)], 1),
+            places(map(operator.add, firsts, seconds)),
+            {_bytes(token): place for token, place in index.items() if _IS_OF_BYTES(token)},
         )
         return BytePairTextEncoder(
             merges,
@@ -172,8 +182,15 @@ class BytePairTokenizer(Tokenizer):
             added=found(self.added_tokens),
             composer=None if self.normalizer is None else Composer(),
             add_prefix_space=self.add_prefix_space,
-            spaces=np.array([*map(_spaces, self._vocabulary)], np.int32) if self.trim_offsets else None,
+            spaces=self._spaces() if self.trim_offsets else None,
         )
+
+    def _spaces(self) -> np.ndarray:
+        """How many spaces each token begins and ends with, int64 `[V, 2]`."""
+        tokens = self._vocabulary
+        before = [len(token) - len(token.lstrip(_SPACE)) if _SPACE in token else 0 for token in tokens]
+        after = [len(token) - len(token.rstrip(_SPACE)) if _SPACE in token else 0 for token in tokens]
+        return np.stack([before, after], 1)
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         text = tf.strings.reduce_join(tokens, axis=-1)
@@ -194,13 +211,13 @@ class BytePairTokenizer(Tokenizer):
 
     def readable(self, token: str) -> str:
         """A token as the text of its bytes, a space included; `�` for a part of a character."""
-        return _bytes(token).decode(errors="replace") if _CHARACTERS.issuperset(token) else token
+        return _bytes(token).decode(errors="replace") if _IS_OF_BYTES(token) else token
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
         return {
             "vocabulary": list(self._vocabulary),
-            "merges": [list(pair) for pair in self._merges],
+            "merges": [list(pair) for pair in zip(*self._merges, strict=True)],
             "add_prefix_space": self.add_prefix_space,
             "trim_offsets": self.trim_offsets,
             "num_pair_separators": self.num_pair_separators,
@@ -214,22 +231,18 @@ class BytePairTokenizer(Tokenizer):
         }
 
 
-def _spaces(token: str) -> tuple[int, int]:
-    """How many spaces a token begins and ends with."""
-    if _SPACE not in token:
-        return 0, 0
-    return len(token) - len(token.lstrip(_SPACE)), len(token) - len(token.rstrip(_SPACE))
-
-
 def _bytes(token: str) -> bytes:
-    return bytes(map(_BYTES.__getitem__, token))
+    return token.translate(_BYTES_OF_CODES).encode("latin-1")
 
 
-def _checked_merges(merges: Any) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _checked_merges(merges: Any) -> tuple[list[str], list[str]]:
+    """The first tokens of the pairs, and the second ones."""
+    firsts: list[str] = []
+    seconds: list[str] = []
     for merge in merges:
-        pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
-        if len(pair) != 2 or not all(isinstance(part, str) and part for part in pair):
+        pair = merge.split(" ") if isinstance(merge, str) else list(merge) if isinstance(merge, Iterable) else []
+        if len(pair) != 2 or not (pair[0] and isinstance(pair[0], str) and pair[1] and isinstance(pair[1], str)):
             raise ValueError(checks.message(OWNER, "merges", "hold pairs of tokens", merge))
-        found.append((pair[0], pair[1]))
-    return found
+        firsts.append(pair[0])
+        seconds.append(pair[1])
+    return firsts, seconds

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired, rows_of_lengths
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, replaced, rows_of_lengths
 
 _NONE = np.iinfo(np.int32).max
 NUM_BUCKETS = 2**62
+# A matrix of few bytes is merged in a third of the time; one of many has rows that end long before the others.
+_FEW_BYTES = 4096
 
 
 class ByteMerges:
@@ -22,9 +24,9 @@ class ByteMerges:
     block only by a token longer than all. So the number of rounds does not grow with the length of a word.
 
     Args:
-        byte_ids: the id of each byte, 256 of them.
-        merges: the pairs of ids that are merged, in the order of their ranks.
-        merged_ids: the ids that they give.
+        byte_ids: the id of each byte, int64 `[256]`.
+        merges: the pairs of ids that are merged, in the order of their ranks, int64 `[M, 2]`.
+        merged_ids: the ids that they give, int64 `[M]`.
         tokens: the bytes of tokens -> their ids. A word that is one of them is looked up if its bytes are merged to it.
 
     References:
@@ -33,34 +35,38 @@ class ByteMerges:
 
     def __init__(
         self,
-        byte_ids: Sequence[int],
-        merges: Sequence[tuple[int, int]],
-        merged_ids: Sequence[int],
+        byte_ids: np.ndarray,
+        merges: np.ndarray,
+        merged_ids: np.ndarray,
         tokens: Mapping[bytes, int],
     ):
-        pairs = np.array(merges, np.int64).reshape(-1, 2)
-        self._num_ids = int(max(*byte_ids, *merged_ids, pairs.max(initial=0))) + 1
-        keys = pairs[:, 0] * self._num_ids + pairs[:, 1]
+        # The last id is of no token.
+        self._num_ids = int(max(byte_ids.max(), merged_ids.max(initial=0), merges.max(initial=0))) + 2
+        keys = merges[:, 0] * self._num_ids + merges[:, 1]
         order = np.argsort(keys)
         # The last key is of no pair.
         self._keys = tf.constant(np.append(keys[order], np.iinfo(np.int64).max))
         self._ranks = tf.constant(np.append(order, _NONE).astype(np.int32))
-        self._merged_ids = tf.constant(np.append(np.array(merged_ids, np.int32)[order], 0).astype(np.int32))
-        self._byte_ids = tf.constant(np.array(byte_ids, np.int32))
-        self._block = max(map(len, tokens))
-        self._is_in_order = _is_in_order(pairs, merged_ids)
-        words, ids = list(tokens), np.array(list(tokens.values()), np.int32)
-        is_known, is_whole = self._merged_whole(pairs, np.array(merged_ids, np.int64), ids)
+        self._merged_ids = tf.constant(np.append(merged_ids[order], 0).astype(np.int32))
+        self._byte_ids = tf.constant(byte_ids.astype(np.int32))
+        self._is_in_order = _is_in_order(merges, merged_ids)
+        words, ids = tf.constant(list(tokens)), np.array(list(tokens.values()), np.int32)
+        sizes = tf.strings.length(words).numpy()
+        self._block = int(sizes.max())
+        lengths = np.zeros(max(self._num_ids, ids.max() + 1), np.int64)
+        lengths[ids] = sizes
+        self._lengths = tf.constant(lengths[: self._num_ids])  # in bytes
+        is_known, is_whole = self._merged_whole(merges, merged_ids, ids)
         unknown = np.flatnonzero(~is_known)
         if unknown.size:
-            found = self._encode(tf.constant([words[index] for index in unknown]))
+            found = self._encode(tf.gather(words, unknown))
             counts = np.diff(found.row_splits)
             is_whole[unknown] = (counts == 1) & (found.ids.numpy()[found.row_splits[:-1]] == ids[unknown])
         hashes = tf.strings.to_hash_bucket_fast(words, NUM_BUCKETS).numpy()
         order = np.argsort(hashes)
         order = order[is_whole[order]]
         self._hashes, self._whole_ids = tf.constant(hashes[order]), tf.constant(ids[order])
-        self._whole = tf.constant([words[index] for index in order])
+        self._whole = tf.gather(words, order)
 
     def _merged_whole(
         self, pairs: np.ndarray, merged_ids: np.ndarray, ids: np.ndarray
@@ -78,8 +84,8 @@ class ByteMerges:
             return np.zeros(len(ids), bool), np.zeros(len(ids), bool)
         known, whole = is_known.tolist(), is_whole.tolist()
         stays_apart = self._stays_apart(pairs, merged_ids, num_ids).tolist()
-        merges = zip(pairs.tolist(), merged_ids.tolist(), stays_apart, strict=True)
-        for (first, second), merged, is_apart in merges:
+        firsts, seconds = pairs.T.tolist()
+        for first, second, merged, is_apart in zip(firsts, seconds, merged_ids.tolist(), stays_apart, strict=True):
             known[merged] = known[merged] and known[first] and known[second]
             whole[merged] = is_apart and whole[first] and whole[second]
         return np.array(known)[ids], np.array(whole)[ids]
@@ -123,10 +129,58 @@ class ByteMerges:
         sizes = tf.strings.length(unique)
         splits = tf.range(tf.size(unique, tf.int64) + 1)
         whole = Tokens(tf.gather(self._whole_ids, place), splits, tf.zeros_like(splits[1:]), tf.cast(sizes, tf.int64))
-        return repaired(whole, unique, ~is_whole, self._encode).gather(index)
+        return tf.cond(
+            tf.reduce_all(is_whole),
+            lambda: Tokens(
+                tf.gather(whole.ids, index),
+                tf.range(tf.size(index, tf.int64) + 1),
+                tf.zeros_like(index, tf.int64),
+                tf.gather(whole.ends, index),
+            ),
+            lambda: replaced(whole, ~is_whole, self._encode(tf.boolean_mask(unique, ~is_whole)), index),
+        )
 
     def _encode(self, words: tf.Tensor) -> Tokens:
         sizes = tf.strings.length(words)
+        longest = tf.reduce_max(sizes)
+        return tf.cond(
+            tf.size(words) * (longest + 1) <= _FEW_BYTES,
+            lambda: self._encode_few(words, sizes, longest),
+            lambda: self._encode_many(words, sizes),
+        )
+
+    def _encode_few(self, words: tf.Tensor, sizes: tf.Tensor, longest: tf.Tensor) -> Tokens:
+        """The tokens of words `[W]`, as rows of a matrix that end with no token."""
+        width = longest + 1
+        column = tf.range(width)[None]
+        no_token = self._num_ids - 1
+        ids = tf.gather(self._byte_ids, tf.cast(tf.io.decode_raw(words, tf.uint8, fixed_length=width), tf.int32))
+        ids = tf.cast(tf.where(column < sizes[:, None], ids, no_token), tf.int64)
+        last = ids[:, -1:]
+
+        def merged(_: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            after = tf.concat([ids[:, 1:], last], 1)
+            key = ids * self._num_ids + after
+            place = tf.reshape(tf.searchsorted(self._keys, tf.reshape(key, [-1])), tf.shape(key))
+            ranks = tf.where(tf.gather(self._keys, place) == key, tf.gather(self._ranks, place), _NONE)
+            lowest = tf.reduce_min(ranks, 1, keepdims=True)
+            has_pair = lowest != _NONE
+            at = tf.where(has_pair, tf.argmin(ranks, 1, tf.int32)[:, None], width)
+            found = tf.cast(tf.gather(self._merged_ids, place), tf.int64)
+            ids = tf.where(column < at, ids, tf.where(column == at, found, after))
+            return tf.reduce_any(has_pair), ids
+
+        _, ids = tf.while_loop(lambda goes_on, _: goes_on, merged, (tf.constant(True), ids))
+        is_token = ids != no_token
+        lengths = tf.gather(self._lengths, ids)
+        ends = tf.cumsum(lengths, 1)
+        places = tf.where(is_token)
+        splits = tf.concat([[0], tf.cumsum(tf.math.count_nonzero(is_token, 1))], 0)
+        ids, starts, ends = (tf.gather_nd(part, places) for part in (ids, ends - lengths, ends))
+        return Tokens(tf.cast(ids, tf.int32), splits, starts, ends)
+
+    def _encode_many(self, words: tf.Tensor, sizes: tf.Tensor) -> Tokens:
+        """The tokens of words `[W]`, one after the other."""
         splits = tf.concat([[0], tf.cumsum(sizes)], 0)
         ids = tf.gather(self._byte_ids, tf.cast(tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8), tf.int32))
         word, starts = tf.cast(rows_of_lengths(sizes), tf.int32), tf.range(tf.size(ids))
@@ -187,10 +241,10 @@ def _next(values: tf.Tensor, last: bool | int) -> tf.Tensor:
     return tf.concat([values, [last]], 0)[1:]
 
 
-def _is_in_order(pairs: np.ndarray, merged_ids: Sequence[int]) -> bool:
+def _is_in_order(pairs: np.ndarray, merged_ids: np.ndarray) -> bool:
     """Whether every merge takes tokens that earlier merges alone give, as all trained lists do but some."""
-    last = np.full(int(max(pairs.max(initial=0), max(merged_ids, default=0))) + 1, -1)
-    last[np.array(merged_ids, np.int64)] = np.arange(len(pairs))  # of equal indices, the last value stays
+    last = np.full(int(max(pairs.max(initial=0), merged_ids.max(initial=0))) + 1, -1)
+    last[merged_ids] = np.arange(len(pairs))  # of equal indices, the last value stays
     return bool((last[pairs].max(axis=1, initial=-1) < np.arange(len(pairs))).all())
 
 

@@ -109,10 +109,14 @@ class SpecialTokens:
         is_forced = spans.forced_ids != NOT_FORCED
         text = rows_of(spans.row_splits)
         tokens = encode(spans.texts, (spans.starts == 0) & tf.gather(is_first, text))
-        forced = tf.boolean_mask(spans.forced_ids, is_forced)
-        lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
-        one_each = Tokens(forced, tf.range(tf.size(forced, tf.int64) + 1), tf.zeros_like(lengths), lengths)
-        tokens = replaced(tokens, is_forced, one_each)
+
+        def with_forced() -> Tokens:
+            forced = tf.boolean_mask(spans.forced_ids, is_forced)
+            lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
+            one_each = Tokens(forced, tf.range(tf.size(forced, tf.int64) + 1), tf.zeros_like(lengths), lengths)
+            return replaced(tokens, is_forced, one_each)
+
+        tokens = tf.cond(tf.reduce_any(is_forced), with_forced, lambda: tokens)
         offset = tf.gather(spans.starts, tokens.texts_of())
         row_splits = tf.gather(tokens.row_splits, spans.row_splits)
         return Tokens(tokens.ids, row_splits, tokens.starts + offset, tokens.ends + offset)

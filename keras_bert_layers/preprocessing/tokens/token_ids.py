@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +14,7 @@ from keras_bert_layers.preprocessing.tokens.markers import MAX_PIECES
 OWNER = "AddedToken"
 # SentencePiece trains pieces of up to 512 characters; tensorflow-text ends the process on one of 300,000.
 MAX_PIECE_CHARACTERS = 10_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def checked_vocabulary(owner: str, vocabulary: Any, *, kind: str) -> list[str]:
     if longest > MAX_PIECE_CHARACTERS:
         rule = f"hold {kind}s of at most {MAX_PIECE_CHARACTERS:,} characters"
         raise ValueError(checks.message(owner, "vocabulary", rule, checks.Shown(f"one of {longest:,} characters")))
-    broken = next((token for token in tokens if any("\ud800" <= each <= "\udfff" for each in token)), None)
+    broken = next(filter(_SURROGATE.search, tokens), None)
     if broken is not None:
         raise ValueError(checks.message(owner, "vocabulary", "be Unicode text, without lone surrogates", broken))
     if len(set(tokens)) < len(tokens):

@@ -78,10 +78,18 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
     return Tokens(ids, tf.concat(row_splits, 0), starts, ends)
 
 
-def replaced(tokens: Tokens, is_replaced: tf.Tensor, others: Tokens) -> Tokens:
-    """The tokens of texts `[B]`, those of the texts where `is_replaced` (bool `[B]`) from `others`, in their order."""
+def replaced(tokens: Tokens, is_replaced: tf.Tensor, others: Tokens, chosen: tf.Tensor | None = None) -> Tokens:
+    """The tokens of texts `[B]`, those of the texts where `is_replaced` (bool `[B]`) from `others`, in their order.
+
+    Args:
+        tokens: those of all texts.
+        is_replaced: the texts that `others` has, one after the other.
+        others: their tokens.
+        chosen: the indices of the texts that are wanted; all without it.
+    """
     other_rows = tf.size(is_replaced) - 1 + tf.cumsum(tf.cast(is_replaced, tf.int32))
-    return concatenate([tokens, others]).gather(tf.where(is_replaced, other_rows, tf.range(tf.size(is_replaced))))
+    rows = tf.where(is_replaced, other_rows, tf.range(tf.size(is_replaced)))
+    return concatenate([tokens, others]).gather(rows if chosen is None else tf.gather(rows, chosen))
 
 
 def repaired(tokens: Tokens, texts: tf.Tensor, is_wrong: tf.Tensor, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:

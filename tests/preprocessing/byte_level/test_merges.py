@@ -1,5 +1,6 @@
 import random
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -13,9 +14,9 @@ def merged(merges, words):
     tokens = list(byte_characters().values())
     tokens += sorted({first + second for first, second in merges} - {*tokens})
     ids = {token: index for index, token in enumerate(tokens)}
-    pairs = [(ids[first], ids[second]) for first, second in merges]
-    results = [ids[first + second] for first, second in merges]
-    byte_ids = [ids[character] for _, character in sorted(byte_characters().items())]
+    pairs = np.array([(ids[first], ids[second]) for first, second in merges])
+    results = np.array([ids[first + second] for first, second in merges])
+    byte_ids = np.array([ids[character] for _, character in sorted(byte_characters().items())])
     values = {character: byte for byte, character in byte_characters().items()}
     encoder = ByteMerges(byte_ids, pairs, results, {bytes(map(values.get, t)): index for t, index in ids.items()})
     found = encoder.encode_words(tf.constant(words))
