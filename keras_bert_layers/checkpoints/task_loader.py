@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from keras_bert_layers.config import BertConfig
 from keras_bert_layers.tasks.prediction.new_head import NewHead
 from keras_bert_layers.tasks.task import Task
 
-# Of the dense layer of sentence-transformers.
-_PROJECTION = "dense.linear.weight"
+# Of each dense layer of sentence-transformers: the first has no number.
+_PROJECTION = "dense{}.linear.weight"
 OWNER = "load_task"
 
 
@@ -243,15 +244,15 @@ def _new_head(
     return model
 
 
-def _check_projection(checkpoint: Checkpoint, width: int | None) -> None:
+def _check_projections(checkpoint: Checkpoint, widths: int | Sequence[int] | None) -> None:
     """CheckpointError for a projection of another width than that of its tensor, before one is made."""
-    if width is None:
-        return
     tensors = checkpoint.weights.infos
-    info = tensors.get(checkpoint.stored_names(tensors).get(_PROJECTION, ""))
-    if info is not None and info.shape[:1] != (width,):
-        found = f"a config of {width}, and a tensor of shape {info.shape}"
-        raise CheckpointError(f"{checkpoint}: `out_features` must be the rows of {_PROJECTION!r}. Received: {found}.")
+    for index, width in enumerate([] if widths is None else [widths] if isinstance(widths, int) else widths):
+        name = _PROJECTION.format(f".{index}" if index else "")
+        info = tensors.get(checkpoint.stored_names(tensors).get(name, ""))
+        if info is not None and info.shape[:1] != (width,):
+            found = f"a config of {width}, and a tensor of shape {info.shape}"
+            raise CheckpointError(f"{checkpoint}: `out_features` must be the rows of {name!r}. Received: {found}.")
 
 
 def _trained_head(
@@ -265,7 +266,7 @@ def _trained_head(
         with damaged(f"{checkpoint}: the config's settings do not fit the task", ValueError):
             return TASKS[trained.name].task_class(backbone, **options)
 
-    _check_projection(checkpoint, options.get("projection_dim"))
+    _check_projections(checkpoint, options.get("projection_dim"))
     needs_pooler = TASKS[trained.name].pooled
     model = read_model(checkpoint, trained.rows, make, strict=strict, needs_pooler=needs_pooler)
     notes = [] if trained.stated else [f"the task {trained.name!r}, as the weights are of its head"]

@@ -248,12 +248,16 @@ def test_values_of_modernbert(folders):
 
 
 def test_a_projection_of_another_width(tmp_path):
-    """A layer of this width is not made, which would take 64 GB."""
+    """A layer of this width is not made, which would take 64 GB; several layers of the right widths are."""
     tokenizer = BertTokenizer(WORDS, reference="huggingface")
     backbone = BertBackbone(BertConfig(**SIZES, vocabulary_size=len(WORDS)))
     preprocessor = BertPreprocessor(tokenizer, max_length=5)
-    save_huggingface(BertSentenceEncoder(backbone, preprocessor=preprocessor, projection_dim=3), tmp_path / "encoder")
-    (path,) = (tmp_path / "encoder").glob("*_Dense/config.json")
+    encoder = BertSentenceEncoder(
+        backbone, preprocessor=preprocessor, projection_dim=(3, 2), projection_activation=("tanh", "linear")
+    )
+    save_huggingface(encoder, tmp_path / "encoder")
+    np.testing.assert_array_equal(load_task(tmp_path / "encoder").predict(["good"]), encoder.predict(["good"]))
+    path = max((tmp_path / "encoder").glob("*_Dense/config.json"))
     path.write_text(json.dumps({**json.loads(path.read_bytes()), "out_features": 4 * 10**9}))
-    with pytest.raises(CheckpointError, match="`out_features` must be the rows of 'dense.linear.weight'"):
+    with pytest.raises(CheckpointError, match=r"`out_features` must be the rows of 'dense\.1\.linear\.weight'"):
         load_task(tmp_path / "encoder")
