@@ -11,8 +11,9 @@ from keras_bert_layers.preprocessing.tokens.tokens import Tokens, replaced, rows
 
 _NONE = np.iinfo(np.int32).max
 NUM_BUCKETS = 2**62
-# A matrix of few bytes is merged in a third of the time; one of many has rows that end long before the others.
-_FEW_BYTES = 4096
+# A matrix of so many words of fewer bytes takes fewer operations than a vector. Of more words, most end long before the
+# longest; and a long one would take a turn for each of its bytes.
+_FEW_WORDS, _FEW_BYTES = 64, 64
 
 
 class ByteMerges:
@@ -144,7 +145,7 @@ class ByteMerges:
         sizes = tf.strings.length(words)
         longest = tf.reduce_max(sizes)
         return tf.cond(
-            tf.size(words) * (longest + 1) <= _FEW_BYTES,
+            (tf.size(words) <= _FEW_WORDS) & (longest < _FEW_BYTES),
             lambda: self._encode_few(words, sizes, longest),
             lambda: self._encode_many(words, sizes),
         )

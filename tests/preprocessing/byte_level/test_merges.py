@@ -76,6 +76,15 @@ def test_a_long_word_beside_short_ones():
     assert places[1][-1][1] == 50_000
 
 
+def test_no_matrix_of_many_words_or_bytes(monkeypatch):
+    monkeypatch.setattr(ByteMerges, "_encode_many", lambda self, words, sizes: "a vector")
+    monkeypatch.setattr(ByteMerges, "_encode_few", lambda self, words, sizes, longest: "a matrix")
+    characters = byte_characters()
+    encoder = ByteMerges(np.arange(256), np.zeros((0, 2), int), np.zeros(0, int), {bytes([b]): b for b in characters})
+    assert encoder._encode(tf.fill([70_000], "b")) == encoder._encode(tf.constant(["a", "a" * 40_000])) == "a vector"
+    assert encoder._encode(tf.constant(["a", "a" * 40])) == "a matrix"
+
+
 def test_each_byte_has_a_character():
     characters = byte_characters()
     assert len(characters) == len({*characters.values()}) == 256
