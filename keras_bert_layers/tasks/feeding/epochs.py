@@ -108,19 +108,24 @@ class Epochs:
         for turn in self._turns():
             yield seed if self.seed is None else self.seed, num_epochs + turn
 
+    def _outside(self) -> Epochs:
+        """The same without tensors: TensorFlow keeps the functions of a dataset for ever, and so their graph."""
+        return dataclasses.replace(self, inside=())
+
     def _turns(self) -> Iterable[int]:
         return itertools.count() if self.are_endless else (0,)
 
     def dataset(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed."""
-        return _each_epoch(lambda *inside: ((seed,) for seed in self.seeds(*inside)), make, 1, self.inside)
+        seeds = self._outside().seeds
+        return _each_epoch(lambda *inside: ((seed,) for seed in seeds(*inside)), make, 1, self.inside)
 
     def numbered(self, make: Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         """A dataset that is `make(seed, epoch)` in each epoch, with int64 scalars: one seed, and the epoch's number.
 
         Epochs are counted over the task's life, so that a second `fit` continues with the next one.
         """
-        return _each_epoch(self._numbers, make, 2, self.inside)
+        return _each_epoch(self._outside()._numbers, make, 2, self.inside)
 
     def in_one_iterator(self, make: Callable[[Epochs], tf.data.Dataset], end: int) -> tf.data.Dataset:
         """`make` of this epoch and of all that follow; each is as if it had an iterator of its own.
