@@ -30,6 +30,7 @@ def use(kind, folder, rematerialize=False):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The model does not have any trainable weights")  # of tasks without a head
 @pytest.mark.parametrize("kind", [*FEW, *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in MANY)])
 def test_graphs_go_with_their_model(kind, tmp_path):
     use(kind, tmp_path / "first")
