@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,14 +137,15 @@ class BytePairTokenizer(Tokenizer):
             OWNER, ids, roles, special_tokens, stripping_tokens
         )
         self.added_tokens = tuple(added_tokens)
-        self._check_tokens(ids)
+        index = {token: place for place, token in enumerate(self._vocabulary)}
+        self._check_tokens(index)
         super().__init__(ids, roles)
         self.space_id = ids.id_of(_SPACE)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._encoder = self._text_encoder(ids)
+            self._encoder = self._text_encoder(index)
 
-    def _check_tokens(self, ids: TokenIds) -> None:
+    def _check_tokens(self, index: Mapping[str, int]) -> None:
         """Refuses added tokens, bytes and parts of merges that are not in the vocabulary; ValueError."""
         firsts, seconds = self._merges
         needed: tuple[tuple[str, str, Iterable[str]], ...] = (
@@ -152,19 +153,17 @@ class BytePairTokenizer(Tokenizer):
             ("vocabulary", "hold each byte", _BYTES),
             ("merges", "be in the vocabulary", itertools.chain(firsts, seconds, map(operator.add, firsts, seconds))),
         )
-        known = {*self._vocabulary}
         for argument, rule, tokens in needed:
-            for lacking in itertools.islice(itertools.filterfalse(known.__contains__, tokens), 1):
+            lacking = next(itertools.filterfalse(index.__contains__, tokens), None)
+            if lacking is not None:
                 raise ValueError(checks.message(OWNER, argument, rule, lacking))
 
-    def _text_encoder(self, ids: TokenIds) -> BytePairTextEncoder:
+    def _text_encoder(self, index: Mapping[str, int]) -> BytePairTextEncoder:
         """What encodes texts by the vocabulary and the merges."""
 
         def found(tokens: Iterable[str]) -> SpecialTokens:
             options: dict[str, Any] = {"trims": self.trim_offsets, "keeps_one": self.add_prefix_space}
-            return SpecialTokens({token: ids.id_of(token) for token in tokens}, self.stripping_tokens, **options)
-
-        index = {token: place for place, token in enumerate(self._vocabulary)}
+            return SpecialTokens({token: index[token] for token in tokens}, self.stripping_tokens, **options)
 
         def places(tokens: Iterable[str]) -> np.ndarray:
             return np.fromiter(map(index.__getitem__, tokens), np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, replaced, rows_of_lengths
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired, rows_of_lengths
 
 _NONE = np.iinfo(np.int32).max
 NUM_BUCKETS = 2**62
@@ -130,16 +130,7 @@ class ByteMerges:
         sizes = tf.strings.length(unique)
         splits = tf.range(tf.size(unique, tf.int64) + 1)
         whole = Tokens(tf.gather(self._whole_ids, place), splits, tf.zeros_like(splits[1:]), tf.cast(sizes, tf.int64))
-        return tf.cond(
-            tf.reduce_all(is_whole),
-            lambda: Tokens(
-                tf.gather(whole.ids, index),
-                tf.range(tf.size(index, tf.int64) + 1),
-                tf.zeros_like(index, tf.int64),
-                tf.gather(whole.ends, index),
-            ),
-            lambda: replaced(whole, ~is_whole, self._encode(tf.boolean_mask(unique, ~is_whole)), index),
-        )
+        return repaired(whole, unique, ~is_whole, self._encode, index)
 
     def _encode(self, words: tf.Tensor) -> Tokens:
         sizes = tf.strings.length(words)

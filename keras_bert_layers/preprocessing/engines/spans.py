@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, any_of, contains
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, joined, replaced, rows_of
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, joined, repaired, rows_of
 
 # One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
 ONE_TOKEN_TEXT = "."
@@ -110,13 +110,12 @@ class SpecialTokens:
         text = rows_of(spans.row_splits)
         tokens = encode(spans.texts, (spans.starts == 0) & tf.gather(is_first, text))
 
-        def with_forced() -> Tokens:
-            forced = tf.boolean_mask(spans.forced_ids, is_forced)
-            lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
-            one_each = Tokens(forced, tf.range(tf.size(forced, tf.int64) + 1), tf.zeros_like(lengths), lengths)
-            return replaced(tokens, is_forced, one_each)
+        def one_each(places: tf.Tensor) -> Tokens:
+            lengths = tf.gather(spans.ends - spans.starts, places)
+            splits = tf.range(tf.size(places, tf.int64) + 1)
+            return Tokens(tf.gather(spans.forced_ids, places), splits, tf.zeros_like(lengths), lengths)
 
-        tokens = tf.cond(tf.reduce_any(is_forced), with_forced, lambda: tokens)
+        tokens = repaired(tokens, tf.range(tf.size(is_forced)), is_forced, one_each)
         offset = tf.gather(spans.starts, tokens.texts_of())
         row_splits = tf.gather(tokens.row_splits, spans.row_splits)
         return Tokens(tokens.ids, row_splits, tokens.starts + offset, tokens.ends + offset)

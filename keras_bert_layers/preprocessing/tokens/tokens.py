@@ -92,12 +92,26 @@ def replaced(tokens: Tokens, is_replaced: tf.Tensor, others: Tokens, chosen: tf.
     return concatenate([tokens, others]).gather(rows if chosen is None else tf.gather(rows, chosen))
 
 
-def repaired(tokens: Tokens, texts: tf.Tensor, is_wrong: tf.Tensor, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
-    """The tokens of texts `[B]`; the texts where `is_wrong` (bool `[B]`), if there are any, are encoded again."""
+def repaired(
+    tokens: Tokens,
+    texts: tf.Tensor,
+    is_wrong: tf.Tensor,
+    encode: Callable[[tf.Tensor], Tokens],
+    chosen: tf.Tensor | None = None,
+) -> Tokens:
+    """The tokens of texts `[B]`; the texts where `is_wrong` (bool `[B]`), if there are any, are encoded again.
+
+    Args:
+        tokens: those of all texts.
+        texts: the texts, or what stands for each.
+        is_wrong: the texts that are encoded again.
+        encode: gives the tokens of some of `texts`.
+        chosen: the indices of the texts that are wanted; all without it.
+    """
     return tf.cond(
         tf.reduce_any(is_wrong),
-        lambda: replaced(tokens, is_wrong, encode(tf.boolean_mask(texts, is_wrong))),
-        lambda: tokens,
+        lambda: replaced(tokens, is_wrong, encode(tf.boolean_mask(texts, is_wrong)), chosen),
+        lambda: tokens if chosen is None else tokens.gather(chosen),
     )
 
 
