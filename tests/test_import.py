@@ -97,6 +97,29 @@ def test_stand_ins_name_every_registered_class(first_import):
     assert first_import["number of names"] > 9
 
 
+@pytest.mark.parametrize(
+    ("hidden", "cure"),
+    [
+        (["jax"], "Set KERAS_BACKEND=tensorflow"),
+        (["jax", "tensorflow", "torch"], "Install one, such as `pip install jax`"),
+    ],
+    ids=["another is there", "none is there"],
+)
+def test_keras_without_its_backend(hidden, cure):
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({hidden}))
+import keras_bert_layers
+try:
+    keras_bert_layers.BertClassifier
+except ModuleNotFoundError as error:
+    print(error.name, error)
+"""
+    found = run(code, KERAS_BACKEND="jax")
+    assert found.startswith("jax `keras_bert_layers`: Keras needs TensorFlow, JAX or torch, and 'jax' is not installed")
+    assert f"KERAS_BACKEND='jax'. {cure}" in found
+
+
 # Runs each program in a copy of a process that has TensorFlow, which takes seconds to import, but not Keras, which a
 # TensorFlow may have imported itself.
 COPIES = """

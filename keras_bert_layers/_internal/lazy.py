@@ -27,6 +27,9 @@ OTHER_LIBRARIES = {
 # The relatives of BERT in the names of transformers' classes: `RobertaClassifier` is another name of `BertClassifier`.
 RELATIVES = ("DistilBert", "Electra", "XLMRoberta", "Roberta", "Camembert", "MPNet", "ModernBert")
 
+# TensorFlow 2.21 has wheels for older ones.
+WITHOUT_TENSORFLOW = (3, 14)
+
 
 class LazyModule(ModuleType):
     """A module that is imported when one of its names is first used.
@@ -48,9 +51,12 @@ class LazyModule(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != self.__name__.split(".")[0]:
                 raise
+            cure = f"Install it with `pip install {self._distribution}`"
+            if sys.version_info >= WITHOUT_TENSORFLOW:
+                cure = "There is no TensorFlow for this Python: use Python 3.13 or older"
             raise ModuleNotFoundError(
                 f"`keras_bert_layers`: reading raw text needs {self._distribution}, which is not installed here. "
-                f"Install it with `pip install {self._distribution}`, or pass token ids to the model.",
+                f"{cure}, or pass token ids to the model.",
                 name=self.__name__,
             ) from error
         value = getattr(module, attribute)

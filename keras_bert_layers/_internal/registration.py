@@ -8,6 +8,8 @@ imported at that time, because one of them, half imported, may be the one that i
 
 import importlib
 import importlib.abc
+import importlib.util
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -15,6 +17,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 PACKAGE = "keras_bert_layers"
+BACKENDS = ("tensorflow", "jax", "torch")
 
 Class = TypeVar("Class", bound=type)
 
@@ -52,6 +55,19 @@ def _stand_in(name: str, module: str) -> type:
     return type(name, (), {"from_config": classmethod(from_config), "__module__": module})
 
 
+def _no_backend(name: str) -> ModuleNotFoundError:
+    """What to do where Keras does not find its backend; its own error names a module alone."""
+    found = [backend for backend in BACKENDS if importlib.util.find_spec(backend)]
+    cure = f"Set KERAS_BACKEND={found[0] if found else 'jax'} before Keras is imported"
+    cure = cure if found else f"Install one, such as `pip install jax`. {cure}"
+    return ModuleNotFoundError(
+        f"`keras_bert_layers`: Keras needs TensorFlow, JAX or torch, and {name!r} is not installed here. Received: "
+        f"KERAS_BACKEND={os.environ.get('KERAS_BACKEND', '')!r}. {cure}. Raw text needs TensorFlow, which has no "
+        "wheels for Python 3.14.",
+        name=name,
+    )
+
+
 def after_keras(action: Callable[[], None]) -> None:
     """Runs `action` now if Keras is imported, else right after its first import."""
     if "keras" in sys.modules:
@@ -80,7 +96,12 @@ class _AfterKeras(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def execute_then_act(module: ModuleType) -> None:
-                execute(module)
+                try:
+                    execute(module)
+                except ModuleNotFoundError as error:
+                    if str(error.name).split(".")[0] not in BACKENDS:
+                        raise
+                    raise _no_backend(str(error.name)) from error
                 if self in sys.meta_path:
                     sys.meta_path.remove(self)
                     self._action()

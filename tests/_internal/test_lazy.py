@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_bert_layers._internal.lazy import extensions_library
+from keras_bert_layers._internal.lazy import LazyModule, extensions_library
 
 PROGRAM = """
 import sys
@@ -30,3 +30,13 @@ def test_extensions_that_are_not_installed(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="onnxruntime_extensions"):
         extensions_library()
+
+
+@pytest.mark.parametrize(
+    ("version", "cure"), [((3, 13), "`pip install its-package`"), ((3, 14), "use Python 3.13 or older")]
+)
+def test_a_module_that_is_not_installed(version, cure, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", version)
+    with pytest.raises(ModuleNotFoundError, match=f"needs its-package, which is not installed here.*{cure}") as raised:
+        _ = LazyModule("not_installed", "its-package").name
+    assert raised.value.name == "not_installed"

@@ -1,5 +1,6 @@
 """Tables of character replacements, in the format of tf.text's `FastBertNormalizer`."""
 
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,11 @@ _HAS_VALUE = 1 << 8
 _OFFSET_BITS = 10
 _BLOCK = 256
 
+# tensorflow/text, `fast_bert_normalizer_model.fbs`: the fields of a table.
+TRIE_FIELD = 1
+NUL_FIELD = 2
+POOL_FIELD = 3
+
 
 def character_table(replacements: Mapping[str, str]) -> bytes:
     """The model of a `FastBertNormalizer` that replaces single characters, and drops bytes that are not UTF-8.
@@ -28,10 +34,8 @@ def character_table(replacements: Mapping[str, str]) -> bytes:
         The bytes of a `FastBertNormalizerModel`.
 
     References:
-        tensorflow/text, `fast_bert_normalizer_model.fbs`.
+        tensorflow/text, `fast_bert_normalizer_model.fbs`; https://flatbuffers.dev/internals/.
     """
-    import flatbuffers
-
     pool = bytearray()
     offsets: dict[bytes, int] = {}
     values = dict.fromkeys(ill_formed_sequences(), REPLACED)
@@ -41,21 +45,33 @@ def character_table(replacements: Mapping[str, str]) -> bytes:
             offsets[text] = len(pool)
             pool += text
         values[character.encode()] = REPLACED | offsets[text] << LENGTH_BITS | len(text)
-    builder = flatbuffers.Builder(0)
-    pool_position = builder.CreateNumpyVector(np.frombuffer(bytes(pool) or b"\0", np.uint8))
-    trie_position = builder.CreateNumpyVector(_double_array(values))
-    builder.StartObject(4)
-    builder.PrependUOffsetTRelativeSlot(1, trie_position, 0)
-    builder.PrependUOffsetTRelativeSlot(3, pool_position, 0)
-    builder.Finish(builder.EndObject())
-    return bytes(builder.Output())
+    units, strings = _double_array(values), bytes(pool) or b"\0"
+    # Where the table begins; the list of its fields: its size, the table's, and where in the table each field is; the
+    # table: how far behind the list it is, and how far behind each field its vector. A vector begins with its length.
+    start = struct.pack("<I6H3I", 16, 12, 12, 0, 4, 0, 8, 12, 8, 8 + units.nbytes)
+    trie = struct.pack("<I", len(units)) + units.astype("<u4").tobytes()
+    return start + trie + struct.pack("<I", len(strings)) + strings
 
 
-def root_table(model: bytes) -> Any:
-    """The root table of a flatbuffer, a `flatbuffers.table.Table`; `Offset(4 + 2 * i)` is where its field i is."""
-    from flatbuffers.table import Table
+def place_of_field(model: bytes, field: int) -> int:
+    """Where a field of the root table of a flatbuffer is; 0 if the table does not have it.
 
-    return Table(model, int.from_bytes(model[:4], "little"))
+    References:
+        https://flatbuffers.dev/internals/.
+    """
+    (table,) = struct.unpack_from("<I", model)
+    fields = table - struct.unpack_from("<i", model, table)[0]
+    (size,) = struct.unpack_from("<H", model, fields)
+    entry = 4 + 2 * field
+    (offset,) = struct.unpack_from("<H", model, fields + entry) if entry < size else (0,)
+    return table + offset if offset else 0
+
+
+def vector_of_field(model: bytes, field: int, dtype: str) -> np.ndarray:
+    """The numbers in a vector of the root table of a flatbuffer."""
+    place = place_of_field(model, field)
+    place += struct.unpack_from("<I", model, place)[0]
+    return np.frombuffer(model, dtype, struct.unpack_from("<I", model, place)[0], place + 4)
 
 
 def _double_array(values_by_key: Mapping[bytes, int]) -> np.ndarray:

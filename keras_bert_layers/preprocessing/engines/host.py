@@ -16,8 +16,12 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines.character_table import (
     LENGTH_BITS,
     MAX_REPLACEMENT_BYTES,
+    NUL_FIELD,
+    POOL_FIELD,
     REPLACED,
-    root_table,
+    TRIE_FIELD,
+    place_of_field,
+    vector_of_field,
 )
 from keras_bert_layers.preprocessing.engines.sentence_pieces import piece_names
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
@@ -118,14 +122,9 @@ def _fields(model: bytes) -> tuple[np.ndarray, int, bytes]:
     References:
         tensorflow/text, `fast_bert_normalizer_model.fbs`.
     """
-    from flatbuffers.number_types import Int32Flags
-
-    table = root_table(model)
-    trie, for_nul, pool = (table.Offset(4 + 2 * field) for field in (1, 2, 3))
-    units = np.frombuffer(model, "<u4", table.VectorLen(trie), table.Vector(trie))
-    value = table.Get(Int32Flags, table.Pos + for_nul) if for_nul else 0
-    begin = table.Vector(pool)
-    return units, value, model[begin : begin + table.VectorLen(pool)]
+    place = place_of_field(model, NUL_FIELD)
+    for_nul = int.from_bytes(model[place : place + 4], "little", signed=True) if place else 0
+    return vector_of_field(model, TRIE_FIELD, "<u4"), for_nul, vector_of_field(model, POOL_FIELD, "u1").tobytes()
 
 
 def _offset(unit: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf, tf_text
 from keras_bert_layers.preprocessing.engines import tensorflow_text_internals
-from keras_bert_layers.preprocessing.engines.character_table import root_table
+from keras_bert_layers.preprocessing.engines.character_table import place_of_field
 from keras_bert_layers.preprocessing.engines.sentence_pieces import SentencePieces
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens
@@ -69,8 +69,7 @@ class WordPieceModel:
         model = _built(build, tuple(tokens), max_bytes, unknown, splits_texts)
         self.model = tf.constant(np.frombuffer(model, np.uint8))
         self._limit = np.array([most_bytes], "<i4").view(np.uint8)
-        table = root_table(model)
-        position = table.Pos + table.Offset(4 + 2 * MAX_BYTES_FIELD)
+        position = place_of_field(model, MAX_BYTES_FIELD)
         self._limit_indices = np.arange(position, position + self._limit.size)[:, None]
 
     def encode_texts(self, texts: tf.Tensor) -> Tokens:

@@ -1,10 +1,21 @@
 """Tables of character replacements: the host reads what was written."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
+from flatbuffers.table import Table
 
 from keras_bert_layers.preprocessing.engines import host
-from keras_bert_layers.preprocessing.engines.character_table import character_table, ill_formed_sequences
+from keras_bert_layers.preprocessing.engines.character_table import (
+    NUL_FIELD,
+    POOL_FIELD,
+    TRIE_FIELD,
+    character_table,
+    ill_formed_sequences,
+    place_of_field,
+    vector_of_field,
+)
+from keras_bert_layers.preprocessing.tables import load
 
 REPLACEMENTS = {"a": "bcd", "é": "", "中": " ▁", "\t": " ", "😀": "x" * 63, "b": "bcd", "\u0301": "é"}
 
@@ -16,6 +27,23 @@ def test_replaces_characters_and_drops_ill_formed_bytes(replacements):
     found = host.CharacterReplacer(character_table(replacements)).replace(tf.constant([*texts, *noise])).numpy()
     expected = ["".join(replacements.get(c, c) for c in text).encode() for text in texts]
     assert found.tolist() == [*expected, *expected]
+
+
+@pytest.mark.parametrize(
+    "model", [load("google", True, True).model, character_table(REPLACEMENTS)], ids=["read", "written"]
+)
+def test_fields_of_a_flatbuffer(model):
+    """The library finds the same in what we write, and we in what it wrote."""
+    table = Table(model, int.from_bytes(model[:4], "little"))
+    for field, dtype in ((TRIE_FIELD, "<u4"), (POOL_FIELD, "u1")):
+        place = table.Offset(4 + 2 * field)
+        begin = table.Vector(place)
+        expected = np.frombuffer(model, dtype, table.VectorLen(place), begin)
+        np.testing.assert_array_equal(vector_of_field(model, field, dtype), expected)
+        assert begin % np.dtype(dtype).itemsize == 0
+    of_nul = table.Offset(4 + 2 * NUL_FIELD)
+    assert place_of_field(model, NUL_FIELD) == (table.Pos + of_nul if of_nul else 0)
+    assert place_of_field(model, 99) == 0
 
 
 def test_ill_formed_sequences():
