@@ -101,8 +101,8 @@ def _texts(row: Sequence[Any]) -> Iterator[bytes]:
 
 
 def _as_string(value: Any) -> Any:
-    """A text as a string without NUL, which BERT drops, and which would end a text here; several as a list."""
-    return [_as_string(text) for text in value] if isinstance(value, list) else value.decode().replace("\0", "")
+    """A text as a string, several as a list; DEL for NUL, which would end it: BERT drops both, and offsets stay."""
+    return [_as_string(text) for text in value] if isinstance(value, list) else value.decode().replace("\0", "\x7f")
 
 
 def _session(path: Path, cores: int) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import extensions_library
-from keras_bert_layers.export.signature import TEXT_INPUTS
+from keras_bert_layers.export.signature import TEXT_INPUTS, strings_for_onnx
 
 try:
     from apache_beam.ml.inference.base import ModelHandler, PredictionResult
@@ -205,7 +205,7 @@ class OnnxHandler(_TextHandler):
         names = [output.name for output in session.get_outputs()]
 
         def run(*columns: Sequence[str]) -> dict[str, np.ndarray]:
-            given = {name: np.array(column, object) for name, column in zip(self._inputs, columns, strict=True)}
+            given = {name: strings_for_onnx(column) for name, column in zip(self._inputs, columns, strict=True)}
             return dict(zip(names, session.run(names, given), strict=True))
 
         return run

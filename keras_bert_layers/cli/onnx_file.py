@@ -11,7 +11,7 @@ from keras_bert_layers._internal.files.wire_format import read_fields
 from keras_bert_layers._internal.lazy import extensions_library
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.cli.text_rows import TextRow, check_file
-from keras_bert_layers.export.signature import TEXT_INPUTS
+from keras_bert_layers.export.signature import TEXT_INPUTS, strings_for_onnx
 
 SUFFIX = ".onnx"
 
@@ -70,18 +70,11 @@ class OnnxAnswerer:
     def run(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
         """The answers to columns of strings, or of rows of strings, by the name of the input; as `answer`."""
         try:
-            values = self._session.run(self.outputs, {name: _array(column) for name, column in columns.items()})
+            given = {name: strings_for_onnx(column) for name, column in columns.items()}
+            values = self._session.run(self.outputs, given)
         except Exception as error:
             raise ValueError(f"`{self._owner}`: {error}") from error
         return dict(zip(self.outputs, values, strict=True))
-
-
-def _array(column: Sequence[Any]) -> np.ndarray:
-    """Strings as `[rows]`, or rows of strings as `[rows, columns]`, filled up with `""`."""
-    if isinstance(column[0], str):
-        return np.array(column, object)
-    width = max(map(len, column))
-    return np.array([[*row, *[""] * (width - len(row))] for row in column], object).reshape(len(column), width)
 
 
 def onnx_facts(path: Path, *, owner: str) -> dict[str, Any]:

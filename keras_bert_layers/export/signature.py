@@ -1,10 +1,12 @@
-"""Signatures of a SavedModel, and the bound on the bytes of a text that they read."""
+"""Signatures of a SavedModel, the bound on the bytes of a text that they read, and the texts of an ONNX file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
@@ -38,6 +40,22 @@ class Signature:
     name: str
     function: Callable[..., dict[str, Any]]
     inputs: dict[str, tuple[tuple[int | None, ...], str]]
+
+
+def strings_for_onnx(column: Sequence[Any]) -> np.ndarray:
+    """Strings as `[rows]`, or rows of strings as `[rows, columns]`, filled up with `""`, for ONNX Runtime.
+
+    It ends a string at NUL, in whose place it gets DEL: BERT drops both, and each is one byte, so offsets stay.
+
+    Examples:
+        >>> strings_for_onnx([["a"], ["b", "c"]]).tolist()
+        [['a', ''], ['b', 'c']]
+    """
+    if isinstance(column[0], str):
+        return np.array([text.replace("\0", "\x7f") for text in column], object)
+    width = max(map(len, column))
+    rows = [[*(text.replace("\0", "\x7f") for text in row), *[""] * (width - len(row))] for row in column]
+    return np.array(rows, object).reshape(len(rows), width)
 
 
 def check_max_bytes(owner: str, max_bytes: object) -> int | None:

@@ -257,11 +257,12 @@ def test_onnx_files_answer_as_saved_models(beam, run, classifier, backbone, prep
     task = kbl.BertClassifier(backbone, class_names=["bad", "good"], preprocessor=preprocessor)
     saved = task.export(tmp_path / "model")
     path = task.export(tmp_path / "model.onnx", format="onnx")
-    request = pickle.dumps((str(path), TEXTS, str(tmp_path / "found")))
+    texts = ["good\0 bad night", *TEXTS]
+    request = pickle.dumps((str(path), texts, str(tmp_path / "found")))
     subprocess.run([sys.executable, "-c", ONNX_PROGRAM], input=request, check=True)
     found = {text: answers for text, answers, _ in pickle.loads((tmp_path / "found").read_bytes())}
-    good, *_ = run(SavedModelHandler(saved), TEXTS)
-    assert len(found) == len(good) == len(TEXTS)
+    good, *_ = run(SavedModelHandler(saved), texts)
+    assert len(found) == len(good) == len(texts)
     for result in good:
         answers = found[result.example]
         assert set(answers) == {"label", "probabilities", "num_tokens", "bytes_cut"}

@@ -96,7 +96,7 @@ def test_blocks_of_other_widths_are_joined():
 
 
 def test_an_onnx_file(run, classifier, model, without_tensorflow, tmp_path):
-    path, good = tmp_path / "films.onnx", {"inputs": ["a good film", "bad, bad night", ""]}
+    path, good = tmp_path / "films.onnx", {"inputs": ["a good film", "bad,\0 bad night", ""]}
     assert run("convert", classifier, path, "--to", "onnx") == 0
     requests = [("POST", ":predict", json.dumps(good)), ("POST", ":predict", '{"inputs": {"words": ["a"]}}')]
     several_blocks = 4
