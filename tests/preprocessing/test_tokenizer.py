@@ -6,6 +6,7 @@ import sys
 
 import keras
 import pytest
+import tensorflow as tf
 
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 from keras_bert_layers.preprocessing.byte_level.merges import byte_characters
@@ -40,6 +41,21 @@ def test_text_to_ids_and_back(tokenizer):
     assert (starts.to_list()[0], ends.to_list()[0]) == ([0, 1, 3], [1, 2, 4])
     assert tokenizer.detokenize(ids).numpy().tolist() == [b"ab a", b""]
     assert tokenizer.continues_word()[5:7] == [False, True]
+
+
+@pytest.mark.parametrize("kind", [*TOKENIZERS, "BytePairTokenizer"])
+def test_text_of_a_long_row_beside_many(kind):
+    """A matrix of them would have 4 * 10**9 places."""
+    tokenizer, count = TOKENIZERS.get(kind, byte_pair)(), 60_000
+    token_id = tokenizer.token_to_id(tokenizer.all_tokens()[6])
+    ids = tf.RaggedTensor.from_row_lengths([token_id] * 2 * count, [1] * count + [count])
+    found = tokenizer.detokenize(ids).numpy()
+    assert {*found[:-1]} == {tokenizer.detokenize([[token_id]]).numpy()[0]}
+    assert len(found[-1]) == len(tokenizer.detokenize([[token_id] * count]).numpy()[0]) >= count
+    nested = tokenizer.detokenize(tf.RaggedTensor.from_row_lengths(ids, [2, count - 1]))
+    uniform = tf.RaggedTensor.from_row_lengths(tf.constant([[token_id, tokenizer.pad_id]] * 3), [2, 1])
+    assert [len(row) for row in tokenizer.detokenize(uniform).to_list()] == [2, 1]
+    assert (nested.shape.rank, nested.values.numpy().tolist()) == (2, found.tolist())
 
 
 def test_errors_name_the_class(tokenizer):

@@ -23,6 +23,7 @@ from keras_bert_layers.preprocessing.tokens.token_ids import (
     checked_special_tokens,
     checked_vocabulary,
 )
+from keras_bert_layers.preprocessing.tokens.tokens import joined_on_last_axis
 
 OWNER = "BytePairTokenizer"
 _SPACE = byte_characters()[ord(" ")]
@@ -192,14 +193,14 @@ class BytePairTokenizer(Tokenizer):
         return np.stack([before, after], 1)
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        text = tf.strings.reduce_join(tokens, axis=-1)
+        text = joined_on_last_axis(tokens)
         flat = text.flat_values if isinstance(text, tf.RaggedTensor) else tf.reshape(text, [-1])
         codes = tf.strings.unicode_decode(flat, "UTF-8")
         # Of tokens that are not of bytes, such as special ones, characters stay.
         few = [_bytes(character) if character in _BYTES else character.encode() for character in map(chr, range(_FEW))]
         characters = tf.strings.unicode_encode(codes[..., None], "UTF-8")
         parts = tf.where(codes < _FEW, tf.gather(tf.constant(few), codes % _FEW), characters)
-        written = tf.strings.reduce_join(parts, axis=-1)
+        written = joined_on_last_axis(parts)
         written = tf.strings.unicode_transcode(written, "UTF-8", "UTF-8", errors="replace")
         return text.with_flat_values(written) if isinstance(text, tf.RaggedTensor) else tf.reshape(written, text.shape)
 

@@ -21,6 +21,7 @@ from keras_bert_layers.preprocessing.tokens.token_ids import (
     checked_special_tokens,
     checked_vocabulary,
 )
+from keras_bert_layers.preprocessing.tokens.tokens import joined_on_last_axis
 
 OWNER = "SentencePieceTokenizer"
 
@@ -125,7 +126,7 @@ class SentencePieceTokenizer(Tokenizer):
             )
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        text = tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1), MARKER, " ")
+        text = tf.strings.regex_replace(joined_on_last_axis(tokens), MARKER, " ")
         return tf.strings.regex_replace(text, "^ ", "")
 
     def continues_word(self) -> list[bool]:

@@ -64,9 +64,18 @@ def num_bytes(codes: tf.Tensor) -> tf.Tensor:
     return sum(least, tf.ones_like(codes, tf.int64))
 
 
-def joined(parts: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+def joined(parts: tf.Tensor, row_splits: tf.Tensor, separator: str = "") -> tf.Tensor:
     """The strings of each row as one, string `[B]`."""
-    return tf.strings.unsorted_segment_join(parts, rows_of(row_splits), tf.size(row_splits) - 1)
+    return tf.strings.unsorted_segment_join(parts, rows_of(row_splits), tf.size(row_splits) - 1, separator)
+
+
+def joined_on_last_axis(parts: tf.Tensor | tf.RaggedTensor, separator: str = "") -> tf.Tensor | tf.RaggedTensor:
+    """The strings of the last axis as one, `(...)`, dense or ragged."""
+    if not isinstance(parts, tf.RaggedTensor):
+        return tf.strings.reduce_join(parts, axis=-1, separator=separator)
+    if isinstance(parts.values, tf.RaggedTensor):
+        return parts.with_values(joined_on_last_axis(parts.values, separator))
+    return joined(parts.values, parts.row_splits, separator)
 
 
 def concatenate(batches: Sequence[Tokens]) -> Tokens:
@@ -144,8 +153,18 @@ def tokens_of(ids: Tensor, tokens: tf.Tensor, *, pad_id: int) -> tf.RaggedTensor
         pad_id: the id of the padding.
     """
     ids = tf.ragged.constant(ids, dtype=tf.int32) if isinstance(ids, (list, tuple)) else ids
-    ids = ids if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
-    return tf.ragged.boolean_mask(tf.gather(tokens, ids), ids != pad_id)
+    values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
+    if values.shape.rank > 1:
+        values = tf.RaggedTensor.from_tensor(values, ragged_rank=values.shape.rank - 1)
+    ids = ids.with_flat_values(values) if isinstance(ids, tf.RaggedTensor) else values
+    values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
+    is_kept = values != pad_id
+    kept = tf.boolean_mask(tf.gather(tokens, values), is_kept)
+    if not isinstance(ids, tf.RaggedTensor):
+        return kept
+    num_kept = tf.concat([[0], tf.cumsum(tf.cast(is_kept, tf.int64))], 0)
+    *outer, row_splits = ids.nested_row_splits
+    return tf.RaggedTensor.from_nested_row_splits(kept, [*outer, tf.gather(num_kept, row_splits)], validate=False)
 
 
 def _flatten(text: Any, owner: str) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:

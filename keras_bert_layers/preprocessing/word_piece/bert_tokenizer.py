@@ -14,6 +14,7 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import ROLES, SUFFIX
 from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken, TokenIds
+from keras_bert_layers.preprocessing.tokens.tokens import joined_on_last_axis
 from keras_bert_layers.preprocessing.word_piece.added_tokens import AddedTokens
 from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer
 from keras_bert_layers.preprocessing.word_piece.pieces import WordPieces
@@ -164,7 +165,7 @@ class BertTokenizer(Tokenizer):
         )
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        return tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1, separator=" "), f" {SUFFIX}", "")
+        return tf.strings.regex_replace(joined_on_last_axis(tokens, " "), f" {SUFFIX}", "")
 
     def continues_word(self) -> list[bool]:
         """For each token, whether it continues the word of the token before it."""

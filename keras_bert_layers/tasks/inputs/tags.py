@@ -21,6 +21,7 @@ from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of
 from keras_bert_layers.tag_scheme import NO_TAG, TagScheme
 from keras_bert_layers.tasks.feeding.columns import check_unicode, column_values, first_part, is_dataset, is_ragged
 
@@ -202,10 +203,11 @@ def tags_of_spans(
     """
     starts, ends, labels = spans
     label_ids = _indices_in(owner, "label", labels.flat_values, scheme.labels)
+    is_inside = tf.reduce_all(starts.flat_values >= 0)
     starts, ends = (_in_bytes(texts, offsets) for offsets in (starts, ends))
     in_order = tf.reduce_all((starts < ends).flat_values) & tf.reduce_all((starts[:, 1:] >= ends[:, :-1]).flat_values)
     rule = f"`{owner}`: the spans of a text must not be empty, and come in order without overlap."
-    starts = check_in_graph(starts, in_order, [rule]).to_tensor(FAR, shape=[None, None])
+    starts = check_in_graph(starts, is_inside & in_order, [rule]).to_tensor(FAR, shape=[None, None])
     starts = tf.pad(starts, [[0, 0], [0, 1]], constant_values=FAR)  # [B, E + 1]; the last one begins after all words
     ends = tf.pad(ends.to_tensor(FAR), [[0, 0], [0, 1]], constant_values=FAR)
     span = tf.searchsorted(ends, words.starts, side="right")  # [B, U], the first that ends after the word's start
@@ -254,7 +256,13 @@ def _indices_in(owner: str, what: str, values: tf.Tensor, names: Sequence[str]) 
 
 
 def _in_bytes(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Offsets in characters, ragged `[B, (E)]`, as offsets in bytes."""
-    texts, ends = tf.gather(texts, offsets.value_rowids()), offsets.flat_values
-    before = tf.strings.substr(texts, tf.zeros_like(ends), ends, unit="UTF8_CHAR")
-    return offsets.with_flat_values(tf.strings.length(before))
+    """Offsets in characters, ragged `[B, (E)]`, as offsets in bytes; those behind the end of a text as its end."""
+    text_bytes = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
+    begins = tf.where(tf.bitwise.bitwise_and(text_bytes, 0xC0) != 0x80)[:, 0]  # where each character does, and the end
+    begins = tf.concat([begins, tf.size(text_bytes, tf.int64)[None]], 0)
+    num_characters = tf.strings.length(texts, unit="UTF8_CHAR")
+    rows = rows_of(offsets.row_splits)
+    within = tf.clip_by_value(tf.cast(offsets.flat_values, tf.int32), 0, tf.gather(num_characters, rows))
+    first = tf.gather(tf.cumsum(num_characters, exclusive=True), rows)
+    in_bytes = tf.cast(tf.gather(begins, first + within), tf.int32)
+    return offsets.with_flat_values(in_bytes - tf.gather(tf.cumsum(tf.strings.length(texts), exclusive=True), rows))

@@ -12,6 +12,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import TextWords, text_batches
 from keras_bert_layers.tasks.recipes.replace_vocabulary import VocabularyReplacer
@@ -89,7 +90,7 @@ def _token_counts(tokenizer: BertTokenizer, texts: Iterable[str]) -> np.ndarray:
         num_texts += len(batch)
         ids = tokenizer.tokenize(batch)
         counts += np.bincount(ids.values.numpy(), minlength=len(counts))
-        rows = ids.value_rowids().numpy()[ids.values.numpy() == tokenizer.unknown_id]
+        rows = rows_of(ids.row_splits).numpy()[ids.values.numpy() == tokenizer.unknown_id]
         words = Counter(itertools.chain.from_iterable(splitter.words([batch[row] for row in np.unique(rows)])))
         for word, count in words.items():
             if len(word) <= splitter.max_word_length:

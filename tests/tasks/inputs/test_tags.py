@@ -156,13 +156,34 @@ def test_random_spans(aligner):
             before = inside
 
 
-@pytest.mark.parametrize("rows", [[[(4, 8, "p"), (0, 3, "p")]], [[(0, 3, "p"), (2, 6, "p")]], [[(3, 3, "p")]]])
-def test_wrong_spans_in_graph(aligner, rows):
+@pytest.mark.parametrize("spans", [[(4, 8), (0, 3)], [(0, 3), (2, 6)], [(3, 3)], [(-1, 3)]], ids=str)
+def test_wrong_spans_in_graph(aligner, spans):
+    rows = [[(*span, "p") for span in spans]]
     texts = tf.constant(["new york"])
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="`Owner`: the spans of a text must not be empty, and come in"
     ):
         tags_of_spans("Owner", texts, spans_of(rows), aligner.align(texts), SCHEME)
+
+
+def test_a_span_beyond_its_text_ends_with_it(aligner):
+    texts = tf.constant(["", "new york", "in new york"])
+    spans = spans_of([[(0, 9, "p")], [(4, 99, "p")], [(3, 6, "p"), (7, 12, "p")]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must not be empty"):
+        tags_of_spans("Owner", texts, spans, aligner.align(texts), SCHEME)
+    spans = tuple(part[1:] for part in spans)
+    found = named(tags_of_spans("Owner", texts[1:], spans, aligner.align(texts[1:]), SCHEME))
+    assert found == [["O", "B-p", "-"], ["O", "B-p", "B-p"]]
+
+
+def test_many_spans_of_a_long_text(aligner):
+    """A copy of the text for each span would be 4 GB."""
+    count = 20_000
+    spans = [[(10 * place, 10 * place + 3, "p") for place in range(count)]]
+    texts = tf.constant(["new york  " * count])
+    words = aligner.align(texts)
+    (found,) = named(tags_of_spans("Owner", texts, spans_of(spans), words, SCHEME))
+    assert found == ["B-p", "O"] * count
 
 
 def test_unknown_label_in_graph(aligner):
