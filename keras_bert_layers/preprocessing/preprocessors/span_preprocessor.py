@@ -149,8 +149,8 @@ class SpanPreprocessor(TextLayer):
         questions, contexts = _questions_and_contexts(texts)
         question_ids = self.tokenizer.tokenize(questions)
         fits = row_lengths(question_ids) <= self.max_question_length
-        windows = self._all_windows(tf.ragged.boolean_mask(question_ids, fits), tf.boolean_mask(contexts, fits))
         rows = tf.cast(tf.where(fits)[:, 0], tf.int32)
+        windows = self._all_windows(tf.gather(question_ids, rows), tf.gather(contexts, rows))
         return {**windows, "rows": tf.gather(rows, windows["rows"])}, fits
 
     def with_words(self, texts: Strings) -> dict[str, tf.Tensor]:
