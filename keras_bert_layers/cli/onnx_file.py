@@ -105,7 +105,8 @@ def onnx_facts(path: Path, *, owner: str) -> dict[str, Any]:
             "problems": {},
         }
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"`{owner}`: {path} is not a complete ONNX file of this package: {error!r}.") from error
+        reason = f"{type(error).__name__}: {error}"  # the `repr` of a UnicodeDecodeError shows all bytes
+        raise CheckpointError(f"`{owner}`: {path} is not a complete ONNX file of this package: {reason}.") from error
 
 
 def _message(value: int | bytes) -> bytes:

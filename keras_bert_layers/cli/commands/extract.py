@@ -30,6 +30,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
+from keras_bert_layers._internal.files.disk_space import check_writable
 from keras_bert_layers.cli.models import load_model
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import check_file, rows_of_file, suffix_of
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Writes the file, prints the number of rows, and returns 0."""
     check_file(arguments.file, owner=OWNER)
+    check_writable(arguments.to, owner=OWNER, argument="--to")
     try:
         from pyarrow import parquet
     except ModuleNotFoundError as error:

@@ -16,6 +16,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
+from keras_bert_layers._internal.files.disk_space import check_writable, disk_fault
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export.onnx._encoder_graph import (
     Int8Products,
@@ -130,6 +131,7 @@ def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> P
     """Writes a model that is made once the package onnx is found; the weights of a large one go to a file beside it."""
     with _needed("onnx"):
         onnx = importlib.import_module("onnx")
+    check_writable(path, owner="export", argument="filepath")
     model = make()
     if facts:
         onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
@@ -277,10 +279,13 @@ def _largest_inputs(backbone: BertBackbone, preprocessor: TextLayer | None) -> d
     tensor = graph.constant(ids)
     hidden_states(Rows(tensor, None, tensor.filled(1, INT32)), backbone, products)
     model = graph.model({}, {str(key): Answer(largest, (None,)) for key, largest in products.largest.items()})
-    with tempfile.TemporaryDirectory() as folder:  # a message of more than 2 GB cannot be passed
-        path = Path(folder) / f"measured{_SUFFIX}"
-        importlib.import_module("onnx").save_model(model, path, save_as_external_data=True)
-        found = runtime.InferenceSession(path).run(None, {})
+    try:
+        with tempfile.TemporaryDirectory() as folder:  # a message of more than 2 GB cannot be passed
+            path = Path(folder) / f"measured{_SUFFIX}"
+            importlib.import_module("onnx").save_model(model, path, save_as_external_data=True)
+            found = runtime.InferenceSession(path).run(None, {})
+    except OSError as error:  # not of the disk that the file goes to
+        raise disk_fault(error, Path(tempfile.gettempdir()), owner="export", argument="TMPDIR") or error from error
     return dict(zip(products.largest, found, strict=True))
 
 

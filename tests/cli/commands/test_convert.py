@@ -7,6 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from keras_bert_layers._internal.files.wire_format import field
+
 
 @pytest.mark.parametrize("layout", ["huggingface", "google", "kerashub"])
 def test_layout_keeps_head_and_tokenizer(run, classifier, tmp_path, capsys, layout):
@@ -144,6 +146,11 @@ def test_damaged_onnx_files(run, error_line, tmp_path):
         path.write_bytes(content)
         assert run("inspect", path) == 2
         assert f"`inspect`: {path} is not a complete ONNX file of this package" in error_line()
+    card = b"{" + b"a" * 100_000 + b"\xff"
+    path.write_bytes(field(14, field(1, b"model_card") + field(2, card)))
+    assert run("inspect", path) == 2
+    assert "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff" in (shown := error_line())
+    assert len(shown) < 500
     assert run("predict", path, "text", "--task", "classifier") == 2
     assert "--task is for checkpoints; an ONNX file has one task" in error_line()
 

@@ -107,3 +107,13 @@ def test_errors(run, error_line, encoder, lines, tmp_path, monkeypatch):
         "`extract`: Parquet files need pyarrow. Install it with `pip install keras-bert-layers[parquet]`."
         in error_line()
     )
+
+
+def test_a_folder_that_cannot_be_written_to(run, error_line, encoder, lines, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("keras_bert_layers._internal.files.disk_space.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr(extract, "load_model", lambda *_, **__: pytest.fail("the model was loaded"))
+    assert run("extract", encoder, lines, "--to", tmp_path / "out.parquet") == 2
+    assert f"`extract`: `--to` must be a path that can be written to. Received: --to='{tmp_path}" in error_line()

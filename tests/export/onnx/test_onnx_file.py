@@ -221,6 +221,31 @@ def test_of_two_files_both_are_replaced_or_none(two_files, tmp_path, monkeypatch
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} != before
 
 
+def test_a_full_disk_of_temporary_files_is_named(backbone, preprocessor, tmp_path, monkeypatch):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+
+    def save_model(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(onnx, "save_model", save_model)
+    task = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
+    with pytest.raises(OSError, match="`export`: `TMPDIR` must be on a disk with room for it.*No space left on device"):
+        task.export(tmp_path / "model.onnx", format="onnx", dtype="int8")
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_can_be_written_nothing_is_made(backbone, preprocessor, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("keras_bert_layers._internal.files.disk_space.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr(onnx_file, "_model", lambda *_: pytest.fail("the model was made"))
+    task = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
+    with pytest.raises(PermissionError, match="`export`: `filepath` must be a path that can be written to"):
+        task.export(tmp_path / "model.onnx", format="onnx")
+
+
 @pytest.mark.parametrize("works", [True, False])
 def test_an_old_model_is_never_beside_new_weights(works, two_files, tmp_path, monkeypatch):
     """A process may be killed after each rename; ONNX Runtime would read such a pair without an error."""
