@@ -163,7 +163,10 @@ class SavedModelRestModel(RestModel):
         try:
             found = self._module.signatures[signature](**{name: tf.constant(array) for name, array in block.items()})
         except tf.errors.OpError as error:
-            raise RequestError(reason(error)) from error
+            # TensorFlow names the arguments of its operation, as in "indices[1] = 9 is not in [0, 9)", and no input.
+            shapes = {name: list(array.shape) for name, array in block.items() if array.dtype != object}
+            rule = f"the model refuses these ids, of the shapes {shapes}: " if shapes else ""
+            raise RequestError(f"{rule}{reason(error)}") from error
         return {name: tensor.numpy() for name, tensor in found.items()}
 
     def examples(self) -> Iterator[tuple[str, dict[str, np.ndarray]]]:

@@ -70,7 +70,10 @@ def test_status_and_metadata(model):
 
 def test_wrong_ids_name_themselves(model):
     ids = {"token_ids": [[2, 9999, 3]], "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}
-    assert "= 9999 is not in [0, " in ask(model, {"inputs": ids, "signature_name": "token_ids"}, 400)["error"]
+    error = ask(model, {"inputs": ids, "signature_name": "token_ids"}, 400)["error"]
+    assert "the model refuses these ids, of the shapes {'" in error
+    assert "'token_ids': [1, 3]" in error
+    assert "= 9999 is not in [0, " in error
 
 
 def test_rows_run_in_blocks(model, monkeypatch):
