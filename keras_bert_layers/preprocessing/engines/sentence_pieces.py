@@ -13,7 +13,7 @@ from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import tensorflow_text_internals as internals
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired, rows_of
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired, rows_of, rows_of_lengths
 
 # google/sentencepiece, `sentencepiece_model.proto`.
 _KINDS = {False: 1, True: 2}  # normal, unknown
@@ -23,6 +23,11 @@ NEVER = 2 * MARKER + "{}"
 # Sums of scores are exact in the 24 bits of a float if a score uses 20 of them, up to sixteen times the usual score.
 _SCORE_BITS = 20
 _FLOAT_BITS = 24
+# Longer words, in bytes, are not given to the op, whose time grows with the square of a run of unknown characters.
+_LONG_WORD = 2**12
+# What a step of the search for the best path takes of words at once.
+_PLACES, _WORDS = 2**4, 2**12
+_NO_CHARACTER = "\0"  # in no piece
 
 
 class SentencePieces:
@@ -63,8 +68,10 @@ class SentencePieces:
     def _encode(self, words: tf.Tensor) -> Tokens:
         """The pieces of words `[W]` that begin with the marker, with offsets in them."""
         handle, other_handle = map(_handle, self._models)
-        exact, rounded = _run(words, handle), _run(words, other_handle)
-        doubtful = self._is_doubtful(exact, rounded)
+        is_long = tf.strings.length(words) > _LONG_WORD
+        others = tf.where(is_long, "", words)
+        exact, rounded = _run(others, handle), _run(others, other_handle)
+        doubtful = is_long | self._is_doubtful(exact, rounded)
 
         def encode_again(some: tf.Tensor) -> Tokens:
             find = functools.partial(internals.find(internals.SENTENCE_PIECE_IDS), handle)
@@ -110,18 +117,9 @@ class BestPath:
     def encode(self, words: tf.Tensor) -> Tokens:
         """The pieces of words `[W]`, none empty, with offsets in bytes."""
         characters = tf.strings.unicode_split(words, "UTF-8")  # ragged [W, (C)], N characters
-        lengths, word = tf.cast(characters.row_lengths(), tf.int32), rows_of(characters.row_splits)
-        place = tf.ragged.range(lengths).values  # [N]
-        # By place, and there the words that are longest first, so that those that go on are always the first ones: a
-        # matrix of all words would have as many columns as the longest has characters.
-        by_length = tf.argsort(lengths, direction="DESCENDING", stable=True)
-        rank = tf.cast(tf.gather(tf.math.invert_permutation(by_length), word), tf.int64)
-        order = tf.argsort(tf.cast(place, tf.int64) * tf.size(words, tf.int64) + rank)
-        counts = tf.math.bincount(place)  # [C], the words that have a character there
-        ids, steps = self._forward(tf.gather(characters.values, order), counts)  # [N] each
-        ends = self._backward(steps, counts)  # bool [N], whether a piece ends after a character
-        own = tf.math.invert_permutation(order)
-        ends, ids = tf.gather(ends, own), tf.gather(ids, own)
+        ids, lengths = self._last_pieces(characters)
+        ends = _on_path(lengths, characters.row_splits)
+        word = rows_of(characters.row_splits)
         sizes = tf.cast(tf.strings.length(characters.values), tf.int64)
         before = tf.gather(tf.cumsum(sizes, exclusive=True), tf.gather(characters.row_splits, word))
         word, pieces, byte_ends = (tf.boolean_mask(part, ends) for part in (word, ids, tf.cumsum(sizes) - before))
@@ -135,62 +133,103 @@ class BestPath:
         starts = tf.where(goes_on, tf.concat([tf.zeros([1], tf.int64), byte_ends], 0)[:-1], tf.zeros([1], tf.int64))
         return Tokens(tf.boolean_mask(pieces, is_last), row_splits, starts, byte_ends)
 
-    def _forward(self, characters: tf.Tensor, counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """For each character, int32 `[N]` each: the id and the length of the last piece of the best path to there.
+    def _last_pieces(self, characters: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """For each of N characters, int32 `[N]` each: the id and the length of the last piece of the best path to it.
+
+        A step of the loop takes `_PLACES` places of up to `_WORDS` words, the longest words first, so that those that
+        go on are the first ones: a matrix of all words would have as many columns as the longest has characters.
+        """
+        lengths = tf.cast(characters.row_lengths(), tf.int32)
+        longest = tf.minimum(self._longest, tf.reduce_max(lengths))
+        by_length = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        lengths, firsts = tf.gather(lengths, by_length), tf.gather(tf.cast(characters.row_splits, tf.int32), by_length)
+        begin, part, place, counts = _steps(lengths)
+        texts = tf.concat([characters.values, [_NO_CHARACTER]], 0)
+        none = tf.fill([_WORDS, longest - 1], tf.constant(float("-inf"), tf.float64))
+        none = tf.concat([none, tf.zeros([_WORDS, 1], tf.float64)], 1)  # before a word, there is one path
+
+        def step(index: Any, sums: Any, ids: Any, sizes: Any) -> tuple[Any, ...]:
+            count, first = counts[index], _WORDS * part[index]
+            sums = tf.cond(place[index] == 0, lambda: none, lambda: sums)[:count]
+            at = place[index] + tf.range(1 - longest, _PLACES)
+            is_inside = (at >= 0) & (at < lengths[first : first + count, None])
+            at = tf.where(is_inside, firsts[first : first + count, None] + at, tf.size(texts) - 1)
+            found = self._pieces_at(tf.strings.reduce_join(tf.gather(texts, at), axis=1), longest)  # [W, P, L]
+            is_piece = (found != self._unknown_id) | (tf.range(longest) == longest - 1)
+            scores = tf.where(is_piece, tf.gather(self._scores, found), float("-inf"))
+            best = []
+            for scores_there in tf.unstack(scores, _PLACES, axis=1):
+                totals = sums + scores_there
+                best.append(tf.argmax(totals, axis=1, output_type=tf.int32))  # the first of equals
+                sums = tf.concat([sums[:, 1:], tf.reduce_max(totals, axis=1)[:, None]], 1)
+            chosen = tf.stack(best, 1)
+            ids = ids.write(index, tf.reshape(tf.gather(found, chosen, axis=2, batch_dims=2), [-1]))
+            return index + 1, sums, ids, sizes.write(index, tf.reshape(longest - chosen, [-1]))
+
+        arrays = [tf.TensorArray(tf.int32, tf.size(part), element_shape=[None], infer_shape=False) for _ in range(2)]
+        state = (tf.constant(0), none, *arrays)
+        shapes = tuple(tf.TensorShape(shape) for shape in ([], [None, None], None, None))
+        *_, ids, sizes = tf.while_loop(lambda index, *_: index < tf.size(part), step, state, shape_invariants=shapes)
+        # Where the loop has put each character.
+        word = rows_of(characters.row_splits)
+        rank = tf.gather(tf.math.invert_permutation(by_length), word)
+        own_place = tf.range(tf.size(word)) - tf.gather(tf.cast(characters.row_splits, tf.int32), word)
+        own_step = tf.gather(begin, rank // _WORDS) + own_place // _PLACES
+        index = tf.gather(tf.cumsum(_PLACES * counts, exclusive=True), own_step)
+        index += rank % _WORDS * _PLACES + own_place % _PLACES
+        ids, sizes = (tf.gather(array.concat(), index) for array in (ids, sizes))
+        return tf.where(ids == self._other_id, self._unknown_id, ids), sizes
+
+    def _pieces_at(self, texts: tf.Tensor, longest: tf.Tensor) -> tf.Tensor:
+        """The ids of all texts of up to L characters that end at P places, the longest first, int32 `[W, P, L]`.
 
         Args:
-            characters: string `[N]`, the first character of each word, then the second ones, and so on.
-            counts: int32 `[C]`, how many words have a character at a place.
+            texts: string `[W]`, the characters at the P places, and L - 1 characters before them.
+            longest: L.
         """
-        width, num_words = tf.size(counts), counts[0]
-        longest = tf.minimum(self._longest, width)
-        firsts = tf.cumsum(counts, exclusive=True)
+        begins = tf.range(_PLACES)[:, None] + tf.range(longest)
+        sizes = tf.broadcast_to(longest - tf.range(longest), tf.shape(begins))
+        begins, sizes = (tf.reshape(part, [1, -1]) for part in (begins, sizes))
+        parts = tf.strings.substr(texts[:, None], begins, sizes, unit="UTF8_CHAR")
+        return tf.reshape(self._find(tf.reshape(parts, [-1])), [-1, _PLACES, longest])
 
-        def step(place: Any, texts: Any, sums: Any, ids: Any, lengths: Any) -> tuple[Any, ...]:
-            # What ends here, the longest first, and the sums of the paths up to there.
-            count, first = counts[place], firsts[place]
-            texts, sums = texts[:count], sums[:count]
-            character = tf.repeat(characters[first : first + count][:, None], longest, axis=1)
-            texts = tf.strings.join([tf.concat([texts[:, 1:], tf.fill([count, 1], "")], 1), character])
-            found = tf.reshape(self._find(tf.reshape(texts, [-1])), tf.shape(texts))  # [W, L]
-            is_one = tf.range(longest) == longest - 1
-            is_piece = (found != self._unknown_id) | is_one
-            totals = sums + tf.where(is_piece, tf.gather(self._scores, found), float("-inf"))
-            best = tf.argmax(totals, axis=1, output_type=tf.int32)  # the first of equals
-            chosen = tf.gather(found, best, axis=1, batch_dims=1)
-            sums = tf.concat([sums[:, 1:], tf.reduce_max(totals, axis=1)[:, None]], 1)
-            return place + 1, texts, sums, ids.write(place, chosen), lengths.write(place, longest - best)
 
-        none = tf.fill([num_words, longest - 1], tf.constant(float("-inf"), tf.float64))
-        sums = tf.concat([none, tf.zeros([num_words, 1], tf.float64)], 1)
-        arrays = (tf.TensorArray(tf.int32, width, element_shape=[None], infer_shape=False) for _ in range(2))
-        state = (tf.constant(0), tf.fill([num_words, longest], ""), sums, *arrays)
-        *_, ids, lengths = tf.while_loop(
-            lambda place, *_: place < width, step, state, shape_invariants=_invariants(state)
-        )
-        ids = ids.concat()
-        return tf.where(ids == self._other_id, self._unknown_id, ids), lengths.concat()
+def _steps(lengths: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The steps over words with these lengths, int32 `[W]`, the longest first; a part is `_WORDS` of them.
 
-    def _backward(self, lengths: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
-        """Whether a piece of the best path ends at each character, bool `[N]`, in the order of `_forward`."""
-        width = tf.size(counts)
-        longest = tf.minimum(self._longest, width)
-        firsts = tf.cumsum(counts, exclusive=True)
+    Returns:
+        The first step of each part; and of each of S steps, int32 `[S]`, its part, its first place, and how many words
+        of the part have a character there.
+    """
+    num_steps = -(-lengths[::_WORDS] // _PLACES)  # of each part, those of its longest word
+    begin, part = tf.cumsum(num_steps, exclusive=True), tf.cast(rows_of_lengths(num_steps), tf.int32)
+    place = _PLACES * (tf.range(tf.size(part)) - tf.gather(begin, part))
+    reached = tf.size(lengths) - tf.searchsorted(lengths[::-1], place, side="right")
+    return begin, part, place, tf.minimum(reached - _WORDS * part, _WORDS)
 
-        def step(place: Any, marked: Any, ends: Any) -> tuple[Any, ...]:
-            count, first, num_marked = counts[place], firsts[place], tf.shape(marked)[0]
-            # Words whose last character is here come in.
-            marked = tf.pad(marked, [[0, count - num_marked], [0, 0]])
-            is_end = marked[:, 0] | (tf.range(count) >= num_marked)
-            # The end of the one before.
-            before = tf.one_hot(lengths[first : first + count], longest + 1, on_value=True, off_value=False)
-            marked = (marked | (before & is_end[:, None]))[:, 1:]
-            return place - 1, tf.pad(marked, [[0, 0], [0, 1]]), ends.write(place, is_end)
 
-        ends = tf.TensorArray(tf.bool, width, element_shape=[None], infer_shape=False)
-        state = (width - 1, tf.zeros([0, longest + 1], tf.bool), ends)
-        *_, ends = tf.while_loop(lambda place, *_: place >= 0, step, state, shape_invariants=_invariants(state))
-        return ends.concat()
+def _on_path(lengths: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+    """Whether a piece of the best path of a word ends at each character, bool `[N]`.
+
+    The paths are followed from the ends of the words, first by one piece, then by two, by four, and so on.
+
+    Args:
+        lengths: int32 `[N]`, the number of characters of the last piece of the best path to each character.
+        row_splits: int64 `[W + 1]`, where words begin, none of them empty.
+    """
+    count = tf.size(lengths)
+    firsts = tf.gather(tf.cast(row_splits, tf.int32), rows_of(row_splits))
+    before = tf.range(count) - lengths
+    before = tf.concat([tf.where(before < firsts, count, before), [count]], 0)  # `count` stands for no character
+    is_end = tf.scatter_nd(row_splits[1:, None] - 1, tf.ones_like(row_splits[1:]), [tf.size(before, tf.int64)]) > 0
+
+    def step(is_end: Any, before: Any) -> tuple[Any, Any]:
+        reached = tf.boolean_mask(before, is_end)
+        reached = tf.scatter_nd(reached[:, None], tf.ones_like(reached), tf.shape(before)) > 0
+        return is_end | reached, tf.gather(before, before)
+
+    goes_on = lambda _, before: tf.reduce_any(before != count)  # noqa: E731
+    return tf.while_loop(goes_on, step, (is_end, before))[0][:-1]
 
 
 def piece_names(vocabulary: Sequence[str], scores: Sequence[float | None]) -> list[str]:
@@ -199,14 +238,6 @@ def piece_names(vocabulary: Sequence[str], scores: Sequence[float | None]) -> li
         NEVER.format(index) if score is None or not piece or "\0" in piece else piece
         for index, (piece, score) in enumerate(zip(vocabulary, scores, strict=True))
     ]
-
-
-def _invariants(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The shapes that stay the same in a loop: all but the sizes of matrices."""
-    return tuple(
-        tf.TensorShape(None) if isinstance(part, tf.TensorArray) else tf.TensorShape([None] * part.shape.rank)
-        for part in state
-    )
 
 
 def _run(words: tf.Tensor, handle: tf.Tensor) -> Tokens:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert_layers.preprocessing.engines import sentence_pieces
 from keras_bert_layers.preprocessing.engines.sentence_pieces import NEVER, BestPath, piece_names
 
 PIECES = ["<unk>", "▁", "▁a", "a", "b", "ab", "ba", "aab", "é", "éa"]
@@ -59,6 +60,34 @@ def test_best_paths(best_path):
             for token, start, end in zip(tokens.ids[part], tokens.starts[part], tokens.ends[part], strict=True)
         ]
         assert found == list(joined(best_by_search(word))), word
+
+
+def best_in_float64(word, scores):
+    """The lengths of the pieces as `tokenizers` finds them: sums of float64, the longest piece of equals."""
+    best = [(0.0, 0)]
+    for end in range(1, len(word) + 1):
+        paths = []
+        for start in range(max(0, end - max(map(len, PIECES))), end):
+            text = word[start:end]
+            if text in PIECES[1:] or len(text) == 1:
+                index = PIECES.index(text) if text in PIECES else UNKNOWN
+                paths.append((best[start][0] + scores[index], end - start))
+        best.append(max(paths))
+    return [length for _, length in best[1:]]
+
+
+@pytest.mark.parametrize(("places", "words"), [(16, 2**12), (3, 7), (1, 1)], ids=str)
+def test_words_of_any_length(places, words, best_path, monkeypatch):
+    """Longer than the places of a step, and more than its words."""
+    monkeypatch.setattr(sentence_pieces, "_PLACES", places)
+    monkeypatch.setattr(sentence_pieces, "_WORDS", words)
+    draw = random.Random(5)
+    scores = np.array([draw.uniform(-9, -1) for _ in range(len(PIECES) + 1)])
+    scores[UNKNOWN] = scores.min() - BestPath.UNKNOWN_PENALTY
+    path = BestPath(best_path._find, tf.constant(scores), max(map(len, PIECES)), UNKNOWN, OTHER)
+    texts = ["▁" + "".join(draw.choices("aabé☃", k=draw.choice([0, 1, 5, 40]))) for _ in range(30)]
+    _, lengths = path._last_pieces(tf.strings.unicode_split(texts, "UTF-8"))
+    assert lengths.numpy().tolist() == [length for text in texts for length in best_in_float64(text, scores)]
 
 
 def test_names_of_pieces_that_no_word_can_hold():
