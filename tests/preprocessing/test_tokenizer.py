@@ -141,10 +141,7 @@ def texts_of(number):
 @pytest.mark.parametrize(
     "number", [pytest.param(MANY, id="many"), pytest.param(10 * MANY, id="ten_times", marks=[pytest.mark.exhaustive])]
 )
-# Of SentencePiece, long words cost time of each character.
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "sentence_piece" else []) for name in LINEAR]
-)
+@pytest.mark.parametrize("name", LINEAR)
 def test_memory_is_linear(name, number):
     import resource
 
