@@ -25,8 +25,8 @@ _SCORE_BITS = 20
 _FLOAT_BITS = 24
 # Longer words, in bytes, are not given to the op, whose time grows with the square of a run of unknown characters.
 _LONG_WORD = 2**12
-# What a step of the search for the best path takes of words at once.
-_PLACES, _WORDS = 2**4, 2**12
+# What a step of the search for the best path takes at once: places in words, and candidates for pieces (24 bytes each).
+_PLACES, _CANDIDATES = 2**4, 2**20
 _NO_CHARACTER = "\0"  # in no piece
 
 
@@ -69,8 +69,8 @@ class SentencePieces:
         """The pieces of words `[W]` that begin with the marker, with offsets in them."""
         handle, other_handle = map(_handle, self._models)
         is_long = tf.strings.length(words) > _LONG_WORD
-        others = tf.where(is_long, "", words)
-        exact, rounded = _run(others, handle), _run(others, other_handle)
+        given = tf.where(is_long, "", words)
+        exact, rounded = _run(given, handle), _run(given, other_handle)
         doubtful = is_long | self._is_doubtful(exact, rounded)
 
         def encode_again(some: tf.Tensor) -> Tokens:
@@ -136,20 +136,21 @@ class BestPath:
     def _last_pieces(self, characters: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
         """For each of N characters, int32 `[N]` each: the id and the length of the last piece of the best path to it.
 
-        A step of the loop takes `_PLACES` places of up to `_WORDS` words, the longest words first, so that those that
-        go on are the first ones: a matrix of all words would have as many columns as the longest has characters.
+        A step of the loop takes `_PLACES` places of some words, the longest first, so that those that go on are the
+        first ones: a matrix of all words would have as many columns as the longest has characters.
         """
         lengths = tf.cast(characters.row_lengths(), tf.int32)
         longest = tf.minimum(self._longest, tf.reduce_max(lengths))
         by_length = tf.argsort(lengths, direction="DESCENDING", stable=True)
         lengths, firsts = tf.gather(lengths, by_length), tf.gather(tf.cast(characters.row_splits, tf.int32), by_length)
-        begin, part, place, counts = _steps(lengths)
+        num_words = tf.maximum(_CANDIDATES // (_PLACES * longest), 1)  # of a step
+        begin, part, place, counts = _steps(lengths, num_words)
         texts = tf.concat([characters.values, [_NO_CHARACTER]], 0)
-        none = tf.fill([_WORDS, longest - 1], tf.constant(float("-inf"), tf.float64))
-        none = tf.concat([none, tf.zeros([_WORDS, 1], tf.float64)], 1)  # before a word, there is one path
+        none = tf.fill([num_words, longest - 1], tf.constant(float("-inf"), tf.float64))
+        none = tf.concat([none, tf.zeros([num_words, 1], tf.float64)], 1)  # before a word, there is one path
 
         def step(index: Any, sums: Any, ids: Any, sizes: Any) -> tuple[Any, ...]:
-            count, first = counts[index], _WORDS * part[index]
+            count, first = counts[index], num_words * part[index]
             sums = tf.cond(place[index] == 0, lambda: none, lambda: sums)[:count]
             at = place[index] + tf.range(1 - longest, _PLACES)
             is_inside = (at >= 0) & (at < lengths[first : first + count, None])
@@ -174,9 +175,9 @@ class BestPath:
         word = rows_of(characters.row_splits)
         rank = tf.gather(tf.math.invert_permutation(by_length), word)
         own_place = tf.range(tf.size(word)) - tf.gather(tf.cast(characters.row_splits, tf.int32), word)
-        own_step = tf.gather(begin, rank // _WORDS) + own_place // _PLACES
+        own_step = tf.gather(begin, rank // num_words) + own_place // _PLACES
         index = tf.gather(tf.cumsum(_PLACES * counts, exclusive=True), own_step)
-        index += rank % _WORDS * _PLACES + own_place % _PLACES
+        index += rank % num_words * _PLACES + own_place % _PLACES
         ids, sizes = (tf.gather(array.concat(), index) for array in (ids, sizes))
         return tf.where(ids == self._other_id, self._unknown_id, ids), sizes
 
@@ -194,18 +195,19 @@ class BestPath:
         return tf.reshape(self._find(tf.reshape(parts, [-1])), [-1, _PLACES, longest])
 
 
-def _steps(lengths: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The steps over words with these lengths, int32 `[W]`, the longest first; a part is `_WORDS` of them.
+def _steps(lengths: tf.Tensor, num_words: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The steps over words with these lengths, int32 `[W]`, the longest first; a part is `num_words` of them.
 
     Returns:
         The first step of each part; and of each of S steps, int32 `[S]`, its part, its first place, and how many words
         of the part have a character there.
     """
-    num_steps = -(-lengths[::_WORDS] // _PLACES)  # of each part, those of its longest word
+    longest = tf.gather(lengths, tf.range(0, tf.size(lengths), num_words))  # of each part, [parts]
+    num_steps = -(-longest // _PLACES)
     begin, part = tf.cumsum(num_steps, exclusive=True), tf.cast(rows_of_lengths(num_steps), tf.int32)
     place = _PLACES * (tf.range(tf.size(part)) - tf.gather(begin, part))
     reached = tf.size(lengths) - tf.searchsorted(lengths[::-1], place, side="right")
-    return begin, part, place, tf.minimum(reached - _WORDS * part, _WORDS)
+    return begin, part, place, tf.minimum(reached - num_words * part, num_words)
 
 
 def _on_path(lengths: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
@@ -228,8 +230,7 @@ def _on_path(lengths: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
         reached = tf.scatter_nd(reached[:, None], tf.ones_like(reached), tf.shape(before)) > 0
         return is_end | reached, tf.gather(before, before)
 
-    goes_on = lambda _, before: tf.reduce_any(before != count)  # noqa: E731
-    return tf.while_loop(goes_on, step, (is_end, before))[0][:-1]
+    return tf.while_loop(lambda _, before: tf.reduce_any(before != count), step, (is_end, before))[0][:-1]
 
 
 def piece_names(vocabulary: Sequence[str], scores: Sequence[float | None]) -> list[str]:

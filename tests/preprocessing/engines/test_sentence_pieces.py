@@ -76,11 +76,11 @@ def best_in_float64(word, scores):
     return [length for _, length in best[1:]]
 
 
-@pytest.mark.parametrize(("places", "words"), [(16, 2**12), (3, 7), (1, 1)], ids=str)
-def test_words_of_any_length(places, words, best_path, monkeypatch):
+@pytest.mark.parametrize(("places", "candidates"), [(16, 2**20), (3, 64), (1, 1)], ids=str)
+def test_words_of_any_length(places, candidates, best_path, monkeypatch):
     """Longer than the places of a step, and more than its words."""
     monkeypatch.setattr(sentence_pieces, "_PLACES", places)
-    monkeypatch.setattr(sentence_pieces, "_WORDS", words)
+    monkeypatch.setattr(sentence_pieces, "_CANDIDATES", candidates)
     draw = random.Random(5)
     scores = np.array([draw.uniform(-9, -1) for _ in range(len(PIECES) + 1)])
     scores[UNKNOWN] = scores.min() - BestPath.UNKNOWN_PENALTY
