@@ -17,6 +17,7 @@ import onnxruntime
 from onnxruntime_extensions import get_library_path
 
 from keras_bert_layers.export.json_request import RequestError, arrays
+from keras_bert_layers.export.signature import strings_for_onnx
 
 SIGNATURE = "serving_default"
 METHOD = "tensorflow/serving/predict"
@@ -78,7 +79,7 @@ class OnnxModel:
         return [answers[index] for index in range(len(given))]
 
     def _answer_to(self, row: Sequence[Any], session: Any = None) -> dict[str, Any]:
-        columns = {name: np.array([_as_string(value)], object) for name, value in zip(self._inputs, row, strict=True)}
+        columns = {name: strings_for_onnx([_as_string(value)]) for name, value in zip(self._inputs, row, strict=True)}
         outputs = (session or self._one_core).run(None, columns)
         return {
             name: column[0] if isinstance(column[0], str) else column[0].tolist()
@@ -101,8 +102,8 @@ def _texts(row: Sequence[Any]) -> Iterator[bytes]:
 
 
 def _as_string(value: Any) -> Any:
-    """A text as a string, several as a list; DEL for NUL, which would end it: BERT drops both, and offsets stay."""
-    return [_as_string(text) for text in value] if isinstance(value, list) else value.decode().replace("\0", "\x7f")
+    """A text as a string; several as a list."""
+    return [_as_string(text) for text in value] if isinstance(value, list) else value.decode()
 
 
 def _session(path: Path, cores: int) -> Any:

@@ -58,12 +58,11 @@ def _stand_in(name: str, module: str) -> type:
 def _no_backend(name: str) -> ModuleNotFoundError:
     """What to do where Keras does not find its backend; its own error names a module alone."""
     found = [backend for backend in BACKENDS if importlib.util.find_spec(backend)]
-    cure = f"Set KERAS_BACKEND={found[0] if found else 'jax'} before Keras is imported"
-    cure = cure if found else f"Install one, such as `pip install jax`. {cure}"
+    install, backend = ("", found[0]) if found else ("Install one, such as `pip install jax`. ", "jax")
     return ModuleNotFoundError(
         f"`keras_bert_layers`: Keras needs TensorFlow, JAX or torch, and {name!r} is not installed here. Received: "
-        f"KERAS_BACKEND={os.environ.get('KERAS_BACKEND', '')!r}. {cure}. Raw text needs TensorFlow, which has no "
-        "wheels for Python 3.14.",
+        f"KERAS_BACKEND={os.environ.get('KERAS_BACKEND', '')!r}. {install}Set KERAS_BACKEND={backend} before Keras is "
+        "imported. Raw text needs TensorFlow, which has no wheels for Python 3.14.",
         name=name,
     )
 

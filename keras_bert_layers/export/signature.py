@@ -51,11 +51,10 @@ def strings_for_onnx(column: Sequence[Any]) -> np.ndarray:
         >>> strings_for_onnx([["a"], ["b", "c"]]).tolist()
         [['a', ''], ['b', 'c']]
     """
-    if isinstance(column[0], str):
-        return np.array([text.replace("\0", "\x7f") for text in column], object)
-    width = max(map(len, column))
-    rows = [[*(text.replace("\0", "\x7f") for text in row), *[""] * (width - len(row))] for row in column]
-    return np.array(rows, object).reshape(len(rows), width)
+    if not isinstance(column[0], str):
+        width = max(map(len, column))
+        column = [[*row, *[""] * (width - len(row))] for row in column]
+    return np.vectorize(lambda text: text.replace("\0", "\x7f"), otypes=[object])(np.array(column, object))
 
 
 def check_max_bytes(owner: str, max_bytes: object) -> int | None:

@@ -117,11 +117,15 @@ class BestPath:
     def encode(self, words: tf.Tensor) -> Tokens:
         """The pieces of words `[W]`, none empty, with offsets in bytes."""
         characters = tf.strings.unicode_split(words, "UTF-8")  # ragged [W, (C)], N characters
-        ids, lengths = self._last_pieces(characters)
-        ends = _on_path(lengths, characters.row_splits)
         word = rows_of(characters.row_splits)
+        first = tf.gather(characters.row_splits, word)
+        place = tf.cast(
+            tf.range(tf.size(word, tf.int64)) - first, tf.int32
+        )  # [N], the characters before it in its word
+        ids, lengths = self._last_pieces(characters, word, place)
+        ends = _on_path(lengths, place, characters.row_splits)
         sizes = tf.cast(tf.strings.length(characters.values), tf.int64)
-        before = tf.gather(tf.cumsum(sizes, exclusive=True), tf.gather(characters.row_splits, word))
+        before = tf.gather(tf.cumsum(sizes, exclusive=True), first)
         word, pieces, byte_ends = (tf.boolean_mask(part, ends) for part in (word, ids, tf.cumsum(sizes) - before))
         # Neighbouring unknown characters are one token, which ends with the last of them.
         next_word, next_piece = tf.concat([word[1:], tf.constant([-1], tf.int64)], 0), tf.concat([pieces[1:], [-1]], 0)
@@ -133,11 +137,18 @@ class BestPath:
         starts = tf.where(goes_on, tf.concat([tf.zeros([1], tf.int64), byte_ends], 0)[:-1], tf.zeros([1], tf.int64))
         return Tokens(tf.boolean_mask(pieces, is_last), row_splits, starts, byte_ends)
 
-    def _last_pieces(self, characters: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _last_pieces(
+        self, characters: tf.RaggedTensor, word: tf.Tensor, own_place: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """For each of N characters, int32 `[N]` each: the id and the length of the last piece of the best path to it.
 
         A step of the loop takes `_PLACES` places of some words, the longest first, so that those that go on are the
         first ones: a matrix of all words would have as many columns as the longest has characters.
+
+        Args:
+            characters: of words, ragged string `[W, (C)]`.
+            word: int64 `[N]`, the word of each character.
+            own_place: int32 `[N]`, its place in the word.
         """
         lengths = tf.cast(characters.row_lengths(), tf.int32)
         longest = tf.minimum(self._longest, tf.reduce_max(lengths))
@@ -172,9 +183,7 @@ class BestPath:
         shapes = tuple(tf.TensorShape(shape) for shape in ([], [None, None], None, None))
         *_, ids, sizes = tf.while_loop(lambda index, *_: index < tf.size(part), step, state, shape_invariants=shapes)
         # Where the loop has put each character.
-        word = rows_of(characters.row_splits)
         rank = tf.gather(tf.math.invert_permutation(by_length), word)
-        own_place = tf.range(tf.size(word)) - tf.gather(tf.cast(characters.row_splits, tf.int32), word)
         own_step = tf.gather(begin, rank // num_words) + own_place // _PLACES
         index = tf.gather(tf.cumsum(_PLACES * counts, exclusive=True), own_step)
         index += rank % num_words * _PLACES + own_place % _PLACES
@@ -210,19 +219,19 @@ def _steps(lengths: tf.Tensor, num_words: tf.Tensor) -> tuple[tf.Tensor, ...]:
     return begin, part, place, tf.minimum(reached - num_words * part, num_words)
 
 
-def _on_path(lengths: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+def _on_path(lengths: tf.Tensor, place: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
     """Whether a piece of the best path of a word ends at each character, bool `[N]`.
 
     The paths are followed from the ends of the words, first by one piece, then by two, by four, and so on.
 
     Args:
         lengths: int32 `[N]`, the number of characters of the last piece of the best path to each character.
+        place: int32 `[N]`, the place of each character in its word.
         row_splits: int64 `[W + 1]`, where words begin, none of them empty.
     """
     count = tf.size(lengths)
-    firsts = tf.gather(tf.cast(row_splits, tf.int32), rows_of(row_splits))
-    before = tf.range(count) - lengths
-    before = tf.concat([tf.where(before < firsts, count, before), [count]], 0)  # `count` stands for no character
+    before = tf.where(lengths > place, count, tf.range(count) - lengths)  # `count` stands for no character
+    before = tf.concat([before, [count]], 0)
     is_end = tf.scatter_nd(row_splits[1:, None] - 1, tf.ones_like(row_splits[1:]), [tf.size(before, tf.int64)]) > 0
 
     def step(is_end: Any, before: Any) -> tuple[Any, Any]:

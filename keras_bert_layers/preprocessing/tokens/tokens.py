@@ -153,18 +153,18 @@ def tokens_of(ids: Tensor, tokens: tf.Tensor, *, pad_id: int) -> tf.RaggedTensor
         pad_id: the id of the padding.
     """
     ids = tf.ragged.constant(ids, dtype=tf.int32) if isinstance(ids, (list, tuple)) else ids
-    values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
-    if values.shape.rank > 1:
-        values = tf.RaggedTensor.from_tensor(values, ragged_rank=values.shape.rank - 1)
-    ids = ids.with_flat_values(values) if isinstance(ids, tf.RaggedTensor) else values
-    values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
-    is_kept = values != pad_id
-    kept = tf.boolean_mask(tf.gather(tokens, values), is_kept)
     if not isinstance(ids, tf.RaggedTensor):
-        return kept
+        ids = tf.convert_to_tensor(ids)
+        if ids.shape.rank < 2:
+            return tf.boolean_mask(tf.gather(tokens, ids), ids != pad_id)
+        ids = tf.RaggedTensor.from_tensor(ids)
+    rows: tf.RaggedTensor = ids
+    if rows.values.shape.rank > 1:
+        return rows.with_values(tokens_of(rows.values, tokens, pad_id=pad_id))
+    is_kept = rows.values != pad_id
     num_kept = tf.concat([[0], tf.cumsum(tf.cast(is_kept, tf.int64))], 0)
-    *outer, row_splits = ids.nested_row_splits
-    return tf.RaggedTensor.from_nested_row_splits(kept, [*outer, tf.gather(num_kept, row_splits)], validate=False)
+    kept = tf.boolean_mask(tf.gather(tokens, rows.values), is_kept)
+    return tf.RaggedTensor.from_row_splits(kept, tf.gather(num_kept, rows.row_splits), validate=False)
 
 
 def _flatten(text: Any, owner: str) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:

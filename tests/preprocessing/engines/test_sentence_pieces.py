@@ -86,7 +86,9 @@ def test_words_of_any_length(places, candidates, best_path, monkeypatch):
     scores[UNKNOWN] = scores.min() - BestPath.UNKNOWN_PENALTY
     path = BestPath(best_path._find, tf.constant(scores), max(map(len, PIECES)), UNKNOWN, OTHER)
     texts = ["▁" + "".join(draw.choices("aabé☃", k=draw.choice([0, 1, 5, 40]))) for _ in range(30)]
-    _, lengths = path._last_pieces(tf.strings.unicode_split(texts, "UTF-8"))
+    characters = tf.strings.unicode_split(texts, "UTF-8")
+    places = tf.ragged.range(tf.cast(characters.row_lengths(), tf.int32))
+    _, lengths = path._last_pieces(characters, characters.value_rowids(), places.values)
     assert lengths.numpy().tolist() == [length for text in texts for length in best_in_float64(text, scores)]
 
 
