@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keras_bert_layers.cli.terminal import report
+
 if TYPE_CHECKING:
     import keras
 
@@ -57,9 +59,18 @@ def files_of_first(path: Path) -> Iterator[Path]:
 
 
 def export(model: keras.Model, saved: Path, path: Path) -> None:
-    """Writes a SavedModel: of a model, or on other backends than TensorFlow of what it was saved to."""
+    """Writes a SavedModel: of a model, or on other backends than TensorFlow of what it was saved to.
+
+    Where tensorflow-text is not installed, none is written, which is reported.
+    """
     import keras
 
+    from keras_bert_layers.preprocessing.engines.engine import text_engine
+
+    if not text_engine().IN_GRAPH:
+        report("warning", f"no SavedModel, which needs tensorflow-text; `serve` answers with {saved.name}")
+        return
+    path.parent.mkdir()
     if keras.backend.backend() == "tensorflow":
         model.export(path)
         return

@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_bert_layers._internal.files.wire_format import read_fields
 from keras_bert_layers.cli.local_server import Answer, error_answer
-from keras_bert_layers.cli.models import PROGRAM_FILE, load_saved_model
+from keras_bert_layers.cli.models import PROGRAM_FILE, load_saved_model, load_task_of_texts
 from keras_bert_layers.cli.onnx_file import OnnxAnswerer
 from keras_bert_layers.export.json_request import (
     DEFAULT_SIGNATURE,
@@ -194,6 +194,39 @@ class SavedModelRestModel(RestModel):
         signatures = stored.meta_graphs[0].signature_def
         options = {"preserving_proto_field_name": True, "always_print_fields_with_no_presence": True}
         return {name: MessageToDict(signatures[name], **options) for name in sorted(signatures)}
+
+
+class TaskRestModel(RestModel):
+    """A `.keras` file in this process, on any backend of Keras, without TensorFlow on others.
+
+    Args:
+        path: the file.
+        name: the model's name in addresses.
+
+    Raises:
+        CheckpointError, ValueError: it does not hold a task with a tokenizer.
+    """
+
+    def __init__(self, path: Path, *, name: str):
+        self._task = load_task_of_texts(str(path), None, owner=_OWNER, argument="DIR").model
+        inputs: dict[str, Inputs] = {DEFAULT_SIGNATURE: self._task.text_inputs()}
+        super().__init__(name=name, version=1, inputs=inputs, splits=[DEFAULT_SIGNATURE])
+
+    def step(self, signature: str, block: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The answers to a few texts."""
+        columns = tuple(map(_as_strings, block.values()))
+        try:
+            found = self._task.answer(columns if len(columns) > 1 else columns[0], batch_size=len(columns[0]))
+        except ValueError as error:
+            raise RequestError(reason(error)) from error
+        return {name: _as_bytes(values) for name, values in found.items()}
+
+    def signatures(self) -> dict[str, Any]:
+        """The inputs by name; the outputs are those of `answer`."""
+        ((_, example),) = self.examples()
+        outputs = {name: {"name": name} for name in self.step(DEFAULT_SIGNATURE, example)}
+        inputs = {name: {"name": name} for name in self._task.text_inputs()}
+        return {DEFAULT_SIGNATURE: {"inputs": inputs, "outputs": outputs}}
 
 
 class OnnxRestModel(RestModel):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert_layers.cli.rest_model import SavedModelRestModel, _joined
+from keras_bert_layers.cli.rest_model import SavedModelRestModel, TaskRestModel, _joined
 
 PREDICT = "/v1/models/films:predict"
 
@@ -112,3 +112,14 @@ def test_an_onnx_file(run, classifier, model, without_tensorflow, tmp_path):
     assert refused[0] == 400
     assert "takes the inputs ['text']" in refused[1]["error"]
     assert list(metadata[1]["metadata"]["signature_def"]["signature_def"]) == ["serving_default"]
+
+
+def test_a_keras_file_answers_as_its_export(model, keras_file):
+    of_file = TaskRestModel(keras_file, name="films")
+    body = {"inputs": {"text": ["a good film", "bad", ""]}}
+    found, expected = ask(of_file, body)["outputs"], ask(model, body)["outputs"]
+    assert found["label"] == expected["label"]
+    np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-6)  # float32, other batches
+    outputs = json.loads(of_file.answer("GET", "/v1/models/films/metadata", b"").body)["metadata"]["signature_def"]
+    assert {*outputs["signature_def"]["serving_default"]["outputs"]} == {*expected} - {"bytes_cut"}
+    assert "must be a list that is not empty" in ask(of_file, {"inputs": {"text": []}}, 400)["error"]

@@ -4,8 +4,8 @@ For trying a model, and for programs on this machine. It listens on 127.0.0.1 on
 encryption, and answers one request at a time, of at most 1,024 rows and 10 seconds. In production, run TensorFlow
 Serving on the same directory.
 
-DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), a SavedModel, or an
-.onnx file.
+DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), a SavedModel, an
+.onnx file, or a .keras file, which needs no TensorFlow on other backends of Keras.
 
 - POST /v1/models/NAME:predict   {"inputs": {"text": [...]}} or {"instances": [{"text": "..."}]}
 - GET /v1/models/NAME            the version and its state
@@ -18,12 +18,13 @@ Examples:
 """
 
 import argparse
+import importlib.util
 from pathlib import Path
 
 from keras_bert_layers.cli.local_server import serve_until_interrupted
-from keras_bert_layers.cli.models import EXPORT, PROGRAM_FILE
+from keras_bert_layers.cli.models import EXPORT, PROGRAM_FILE, keras_file, source_of
 from keras_bert_layers.cli.onnx_file import SUFFIX
-from keras_bert_layers.cli.rest_model import OnnxRestModel, RestModel, SavedModelRestModel
+from keras_bert_layers.cli.rest_model import OnnxRestModel, RestModel, SavedModelRestModel, TaskRestModel
 
 OWNER = "serve"
 
@@ -38,12 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until Ctrl-C, and returns 0."""
     name = arguments.name or arguments.folder.absolute().name
-    if arguments.folder.suffix == SUFFIX:
-        model: RestModel = OnnxRestModel(arguments.folder, name=name)
-    else:
-        path, version = find_export(arguments.folder)
-        model = SavedModelRestModel(path, name=name, version=version)
-
+    model = _model(arguments.folder, name)
     model.warm_up()
 
     def announce(address: str) -> str:
@@ -51,6 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     serve_until_interrupted(arguments.port, model.answer, announce, owner=OWNER)
     return 0
+
+
+def _model(folder: Path, name: str) -> RestModel:
+    if folder.suffix == SUFFIX:
+        return OnnxRestModel(folder, name=name)
+    written = keras_file(source_of(str(folder)))
+    if written is not None and (written == folder or importlib.util.find_spec("tensorflow") is None):
+        return TaskRestModel(written, name=name)
+    path, version = find_export(folder)
+    return SavedModelRestModel(path, name=name, version=version)
 
 
 def find_export(folder: Path) -> tuple[Path, int]:

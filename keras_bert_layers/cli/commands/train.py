@@ -149,7 +149,6 @@ def _write(
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
         folder.mkdir()
         model.save(folder / MODEL)
-        (folder / EXPORT).mkdir()
         export(model, folder / MODEL, folder / EXPORT / "1")
         (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         lines = _write_pictures(found, facts["history"], folder)
