@@ -2,10 +2,12 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.cli.rest_model import SavedModelRestModel, TaskRestModel, _joined
+from keras_bert_layers.checkpoints import save_huggingface
+from keras_bert_layers.cli.rest_model import OnnxRestModel, SavedModelRestModel, TaskRestModel, _joined
 
 PREDICT = "/v1/models/films:predict"
 
@@ -123,3 +125,16 @@ def test_a_keras_file_answers_as_its_export(model, keras_file):
     outputs = json.loads(of_file.answer("GET", "/v1/models/films/metadata", b"").body)["metadata"]["signature_def"]
     assert {*outputs["signature_def"]["serving_default"]["outputs"]} == {*expected} - {"bytes_cut"}
     assert "must be a list that is not empty" in ask(of_file, {"inputs": {"text": []}}, 400)["error"]
+
+
+def test_an_onnx_file_of_ids_reads_texts_with_the_tokenizer_beside_it(keras_file, tmp_path, error_line, run):
+    pytest.importorskip("onnxruntime")
+    task = keras.models.load_model(keras_file)
+    save_huggingface(task, tmp_path / "films", onnx=True)
+    path = tmp_path / "films" / "onnx" / "model.onnx"
+    texts = ["a good film", "bad", ""]
+    found = ask(OnnxRestModel(path, name="films"), {"inputs": {"text": texts}})["outputs"]
+    np.testing.assert_allclose(found, task.predict(texts, verbose=0), atol=1e-5)  # float32, other products
+    (tmp_path / "films" / "tokenizer.json").unlink()
+    assert run("serve", path) == 2
+    assert "or ids with tokenizer.json beside" in error_line()
