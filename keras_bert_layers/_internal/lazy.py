@@ -37,11 +37,12 @@ class LazyModule(ModuleType):
     Args:
         name: the module, such as `"tensorflow"`.
         distribution: the distribution to install, for the error.
+        substitute: the module that is imported where this one is not installed.
     """
 
-    def __init__(self, name: str, distribution: str):
+    def __init__(self, name: str, distribution: str, substitute: str | None = None):
         super().__init__(name)
-        self._distribution = distribution
+        self._distribution, self._substitute = distribution, substitute
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):  # inspect and doctest look for these; users of the module do not
@@ -51,17 +52,29 @@ class LazyModule(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != self.__name__.split(".")[0]:
                 raise
-            cure = f"Install it with `pip install {self._distribution}`"
-            if sys.version_info >= WITHOUT_TENSORFLOW:
-                cure = "There is no TensorFlow for this Python: use Python 3.13 or older"
-            raise ModuleNotFoundError(
-                f"`keras_bert_layers`: reading raw text needs {self._distribution}, which is not installed here. "
-                f"{cure}, or pass token ids to the model.",
-                name=self.__name__,
-            ) from error
+            if self._substitute is None:
+                raise not_installed("reading raw text", self._distribution, self.__name__) from error
+            module = importlib.import_module(self._substitute)
         value = getattr(module, attribute)
         setattr(self, attribute, value)
         return value
+
+
+def not_installed(what: str, distribution: str = "TensorFlow", name: str = "tensorflow") -> ModuleNotFoundError:
+    """The error for what needs a distribution that is not installed.
+
+    Args:
+        what: such as "reading raw text", or a name of TensorFlow.
+        distribution: the distribution to install.
+        name: the module that is missing.
+    """
+    cure = f"Install it with `pip install {distribution.lower()}`"
+    if sys.version_info >= WITHOUT_TENSORFLOW:
+        cure = "There is no TensorFlow for this Python: use Python 3.13 or older"
+    return ModuleNotFoundError(
+        f"`keras_bert_layers`: {what} needs {distribution}, which is not installed here. {cure}.",
+        name=name,
+    )
 
 
 def extensions_library() -> str:
@@ -157,8 +170,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_text as tf_text
 else:
-    # tensorflow-text installs the TensorFlow that it was built for. There is none for Windows.
-    tf = LazyModule("tensorflow", "tensorflow" if sys.platform == "win32" else "tensorflow-text")
+    tf = LazyModule("tensorflow", "tensorflow", "keras_bert_layers._internal.numpy_tensorflow")
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 
 __all__ = ["LazyModule", "make_lazy", "tf", "tf_text"]
