@@ -27,6 +27,8 @@ OTHER_LIBRARIES = {
 # The relatives of BERT in the names of transformers' classes: `RobertaClassifier` is another name of `BertClassifier`.
 RELATIVES = ("DistilBert", "Electra", "XLMRoberta", "Roberta", "Camembert", "MPNet", "ModernBert")
 
+# What stands for TensorFlow where it is not installed.
+SUBSTITUTE = "keras_bert_layers._internal.numpy_tensorflow"
 # TensorFlow 2.21 has wheels for older ones.
 WITHOUT_TENSORFLOW = (3, 14)
 
@@ -170,7 +172,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_text as tf_text
 else:
-    tf = LazyModule("tensorflow", "tensorflow", "keras_bert_layers._internal.numpy_tensorflow")
+    tf = LazyModule("tensorflow", "tensorflow", SUBSTITUTE)
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 
-__all__ = ["LazyModule", "make_lazy", "tf", "tf_text"]
+__all__ = ["SUBSTITUTE", "LazyModule", "make_lazy", "tf", "tf_text"]

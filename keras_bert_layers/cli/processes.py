@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keras_bert_layers.cli.terminal import report
-
 if TYPE_CHECKING:
     import keras
 
@@ -58,24 +56,25 @@ def files_of_first(path: Path) -> Iterator[Path]:
         first_process_first(lambda: None)
 
 
-def export(model: keras.Model, saved: Path, path: Path) -> None:
+def export(model: keras.Model, saved: Path, path: Path) -> bool:
     """Writes a SavedModel: of a model, or on other backends than TensorFlow of what it was saved to.
 
-    Where tensorflow-text is not installed, none is written, which is reported.
+    Returns:
+        Whether one was written; not so where tensorflow-text is not installed.
     """
     import keras
 
     from keras_bert_layers.preprocessing.engines.engine import text_engine
 
     if not text_engine().IN_GRAPH:
-        report("warning", f"no SavedModel, which needs tensorflow-text; `serve` answers with {saved.name}")
-        return
+        return False
     path.parent.mkdir()
     if keras.backend.backend() == "tensorflow":
         model.export(path)
-        return
+        return True
     command = [sys.executable, "-m", "keras_bert_layers", "convert", str(saved), str(path), "--to", "saved-model"]
     # On a processor: an accelerator's memory is JAX's.
     variables = {**os.environ, "KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1"}
     if subprocess.run(command, env=variables, check=False, stdout=subprocess.DEVNULL).returncode:
         raise ValueError(f"`train`: {saved} was not exported; the error is above.")
+    return True

@@ -149,7 +149,8 @@ def _write(
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
         folder.mkdir()
         model.save(folder / MODEL)
-        export(model, folder / MODEL, folder / EXPORT / "1")
+        if not export(model, folder / MODEL, folder / EXPORT / "1"):
+            report("warning", f"no SavedModel, which needs tensorflow-text; `serve` answers with {MODEL}")
         (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         lines = _write_pictures(found, facts["history"], folder)
     sys.stdout.writelines(f"{line}\n" for line in [*_lines(facts, metrics), *lines])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.numpy_tensorflow.patterns import compiled, decode_bytes
 from keras_bert_layers.preprocessing.engines.character_table import (
     LENGTH_BITS,
     MAX_REPLACEMENT_BYTES,
@@ -25,7 +26,7 @@ from keras_bert_layers.preprocessing.engines.character_table import (
 )
 from keras_bert_layers.preprocessing.engines.sentence_pieces import piece_names
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, rows_of
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens
 
 if TYPE_CHECKING:
     import keras
@@ -39,6 +40,8 @@ _ESCAPED = slice(0xDC80, 0xDD00)
 _UNKNOWN = -1
 _CACHED_WORDS = 2**16
 _MARK = "\0"  # in no text that is split
+# Kinds of what is between spans.
+_DROPPED, _KEPT, _END = range(3)
 
 Pieces: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -71,8 +74,8 @@ class _CharacterReplacer:
 
     def _replace(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The texts with all characters replaced, the origins of their bytes and ends, and the row splits of these."""
-        decoded = [text.decode("utf-8", "surrogateescape") for text in texts]
-        codes = np.frombuffer("".join(decoded).encode("utf-32-le", "surrogatepass"), "<u4")  # [N], N characters
+        decoded = list(map(decode_bytes, texts))
+        codes = _codes("".join(decoded))  # [N], N characters
         values = self._values_of(codes)
         is_new = values >= REPLACED
         sizes = _sizes(codes)
@@ -129,6 +132,11 @@ def _fields(model: bytes) -> tuple[np.ndarray, int, bytes]:
 
 def _offset(unit: int) -> int:
     return unit >> 10 << ((unit & 1 << 9) >> 6)
+
+
+def _codes(characters: str) -> np.ndarray:
+    """The code point of each character."""
+    return np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
 def _sizes(codes: np.ndarray) -> np.ndarray:
@@ -214,17 +222,30 @@ class SentencePieces(_WordEncoder):
 
 def split(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Sequence[tf.Tensor]:
     """Splits texts `[B]` at each match of an RE2 pattern: spans, their starts and ends, and row splits."""
-    marked = tf.strings.regex_replace(texts, boundary, rf"{_MARK}\0{_MARK}")
-    parts = tf.strings.split(marked, _MARK)  # ragged [B, (P)], text and boundary in turn
-    spans, rows = parts.values, rows_of(parts.row_splits)
-    lengths = tf.cast(tf.strings.length(spans), tf.int64)
-    is_boundary = (tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_splits, rows)) % 2 == 1
-    is_kept = tf.where(is_boundary, tf.strings.regex_full_match(spans, kept_boundary), lengths > 0)
-    text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
-    starts = tf.cumsum(lengths, exclusive=True) - tf.gather(text_starts, rows)
-    num_kept = tf.concat([[0], tf.cumsum(tf.cast(is_kept, tf.int64))], 0)
-    kept = [tf.boolean_mask(part, is_kept) for part in (spans, starts, starts + lengths)]
-    return *kept, tf.gather(num_kept, parts.row_splits)
+    function = functools.partial(_split, boundary, kept_boundary)
+    return _call_on_host(function, texts, [tf.string, tf.int64, tf.int64, tf.int64])
+
+
+def _split(boundary: str, kept_boundary: str, texts: np.ndarray) -> tuple[np.ndarray, ...]:
+    all_texts = _MARK.encode().join(texts)
+    characters = decode_bytes(all_texts)
+    # Spans, and boundaries or ends of texts, in turn.
+    parts = compiled(f"({boundary}|{_MARK})").split(characters)
+    is_kept = compiled(kept_boundary).fullmatch
+    kinds = {part: _END if part == _MARK else _KEPT if is_kept(part) else _DROPPED for part in {*parts[1::2]}}
+    kind = np.fromiter(map(kinds.__getitem__, parts[1::2]), np.int8, len(parts) // 2)
+    bounds = _splits(np.fromiter(map(len, parts), np.int64, len(parts)))
+    if not characters.isascii():
+        bounds = _splits(_sizes(_codes(characters)))[bounds]
+    starts, ends = bounds[:-1], bounds[1:]
+    is_end, chosen = np.zeros(len(parts), bool), ends > starts
+    is_end[1::2], chosen[1::2] = kind == _END, kind == _KEPT
+    text_of = np.cumsum(is_end)[chosen]
+    first = _splits([len(text) + len(_MARK) for text in texts])[text_of]
+    starts, ends = starts[chosen], ends[chosen]
+    spans = np.empty(len(starts), object)
+    spans[:] = [all_texts[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return spans, starts - first, ends - first, _splits(np.bincount(text_of, minlength=len(texts)))
 
 
 def _call_on_host(function: Callable[..., Any], texts: tf.Tensor, dtypes: Sequence[Any]) -> list[tf.Tensor]:

@@ -12,23 +12,28 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.lazy import SUBSTITUTE, tf
 from keras_bert_layers._internal.types import Columns, Rows, Strings, Tensor
 from keras_bert_layers.export.text_task import TextTask
 
 
 def is_dataset(x: Rows) -> bool:
     """Whether `x` is a `tf.data.Dataset`; TensorFlow is not imported for what cannot be one."""
-    return _is_of_tensorflow(x) and isinstance(x, tf.data.Dataset)
+    return _may_be_of_tf(x) and isinstance(x, tf.data.Dataset)
 
 
 def is_ragged(x: Rows) -> bool:
     """Whether `x` is a `tf.RaggedTensor`."""
-    return _is_of_tensorflow(x) and isinstance(x, tf.RaggedTensor)
+    return _may_be_of_tf(x) and isinstance(x, tf.RaggedTensor)
 
 
-def _is_of_tensorflow(x: Rows) -> bool:
+def is_of_tensorflow(x: Any) -> bool:
+    """Whether the class of `x` is TensorFlow's own, and not what stands for it where it is not installed."""
     return type(x).__module__.startswith("tensorflow.")
+
+
+def _may_be_of_tf(x: Rows) -> bool:
+    return is_of_tensorflow(x) or type(x).__module__.startswith(SUBSTITUTE)
 
 
 def first_part(x: Any) -> Any:

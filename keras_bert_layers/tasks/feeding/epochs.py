@@ -216,16 +216,3 @@ def unoptimized(dataset: tf.data.Dataset) -> tf.data.Dataset:
 def of_unknown_length(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """The dataset without its length: after as many steps, Keras begins with another iterator, in case of more."""
     return tf.data.Dataset.from_tensors(0).flat_map(lambda _: dataset).with_options(dataset.options())
-
-
-def without_autotune(data: Any) -> Any:
-    """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else unchanged.
-
-    When the iterator of a tuned dataset ends, TensorFlow 2.21 often waits for the tuner to wake, and it sleeps twice as
-    long each time: up to as long as the iterator has run, a minute at most. A choice that the dataset holds is kept.
-    """
-    if not is_dataset(data) or data.options().autotune.enabled is not None:
-        return data
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return data.with_options(options)

@@ -22,7 +22,8 @@ from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
-from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, without_autotune
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
+from keras_bert_layers.tasks.feeding.keras_batches import for_keras
 from keras_bert_layers.tasks.graphs.hidden_states import checked_layers
 from keras_bert_layers.tasks.graphs.hidden_states import hidden_states as states_of
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
@@ -169,7 +170,7 @@ def distill(
             seed, turns = int(np.random.randint(2**31)), itertools.count()  # of `keras.utils.set_random_seed`
             order = Epochs(RowOrder.SHUFFLED, lambda: (seed, next(turns), 0))
             batches = student.pipeline.batches(x, y, batch_size=batch_size, epochs=order)
-            batches = without_autotune(batches.map(lambda ids, labels=0.0: (ids, (labels, *[0.0] * num_features))))
+            batches = for_keras(batches.map(lambda ids, labels=0.0: (ids, (labels, *[0.0] * num_features))))
             return distiller.fit(batches, epochs=epochs, shuffle=False, verbose=verbose, callbacks=callbacks)
 
 

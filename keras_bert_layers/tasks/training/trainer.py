@@ -19,10 +19,11 @@ from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.feeding.batches import Batches
-from keras_bert_layers.tasks.feeding.columns import is_dataset
-from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, of_unknown_length, without_autotune
+from keras_bert_layers.tasks.feeding.columns import is_dataset, is_of_tensorflow
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, of_unknown_length
 from keras_bert_layers.tasks.feeding.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
+from keras_bert_layers.tasks.feeding.keras_batches import for_keras
 from keras_bert_layers.tasks.feeding.streams import as_dataset, from_table
 from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
@@ -168,9 +169,7 @@ class Trainer:
             options |= {"batch_size": batch_size, "shuffle": shuffle, "sample_weight": sample_weight}
             options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
             self._build_optimizer()
-            return keras.Model.fit(
-                task, without_autotune(x), y, validation_data=without_autotune(validation_data), **options
-            )
+            return keras.Model.fit(task, for_keras(x), y, validation_data=for_keras(validation_data), **options)
         order = RowOrder.of(reading[0].owner, x, shuffle=shuffle, group_by_length=group_by_length)
         order_of_epochs = Epochs(order, self.place.reader(), are_endless=steps is not None)
         options |= {"validation_data": validation_data, "shuffle": False}  # the dataset shuffles itself
@@ -196,7 +195,7 @@ class Trainer:
         with data.fitting(rows[0]), parts_are_cut():
             make = batches.maker(*rows, batch_size=batch_sizes[0])
             training = make(order_of_epochs)
-            num_batches = -1 if is_dataset(rows[0]) else int(training.cardinality())
+            num_batches = -1 if is_dataset(rows[0]) else _num_batches(training)
             if self._takes_steps(num_batches):
                 training = order_of_epochs.in_one_iterator(make, options["epochs"])
                 options["steps_per_epoch"] = num_batches
@@ -209,12 +208,12 @@ class Trainer:
                 validation_data, steps = self._evaluated(part_of_process(validation_data), options["validation_steps"])
                 options["validation_steps"] = steps
             self._build_optimizer()
-            training = without_autotune(part_of_process(training))
-            return keras.Model.fit(task, training, validation_data=without_autotune(validation_data), **options)
+            training = for_keras(part_of_process(training))
+            return keras.Model.fit(task, training, validation_data=for_keras(validation_data), **options)
 
     def _evaluated(self, batches: tf.data.Dataset, steps: int | None) -> tuple[tf.data.Dataset, int | None]:
         """Batches to evaluate on, and how many steps to take; Keras begins with one iterator then, and not with two."""
-        num_batches = int(batches.cardinality())
+        num_batches = _num_batches(batches)
         if steps is not None or not self._takes_steps(num_batches):
             return batches, steps
         return of_unknown_length(batches), num_batches
@@ -249,14 +248,14 @@ class Trainer:
         self._check_devices(is_raw=is_raw)
         if not is_raw:
             options |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}
-            return keras.Model.evaluate(task, without_autotune(x), **options)
+            return keras.Model.evaluate(task, for_keras(x), **options)
         self._read_packed(x)
         with parts_are_cut():
             batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
             if task.loss is not None:
                 pipeline.check_labels(x, y)
             batches, options["steps"] = self._evaluated(part_of_process(batches), options["steps"])
-            return keras.Model.evaluate(task, without_autotune(batches), **options)
+            return keras.Model.evaluate(task, for_keras(batches), **options)
 
     @_traced_again_after_errors
     def train_on_batch(
@@ -339,6 +338,11 @@ def data_to_build_with(strategy: Any, iterator: Any, data_batch: Any) -> tuple[A
         return iterator, data_batch
     local = strategy.experimental_local_results
     return None, keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))
+
+
+def _num_batches(batches: tf.data.Dataset) -> int:
+    """How many batches there are; -1 where TensorFlow, whose iterators take long to begin, does not make them."""
+    return int(batches.cardinality()) if is_of_tensorflow(batches) else -1
 
 
 def _is_auto(value: object) -> bool:

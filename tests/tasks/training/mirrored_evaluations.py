@@ -16,7 +16,7 @@ import tensorflow as tf
 from step_kinds import KINDS, make_task
 
 from keras_bert_layers.tasks import TokenRate
-from keras_bert_layers.tasks.feeding.epochs import without_autotune
+from keras_bert_layers.tasks.feeding.keras_batches import for_keras
 
 gc.disable()  # tracing makes millions of objects that live as long as their graph
 cpu = tf.config.list_physical_devices("CPU")[0]
@@ -34,7 +34,7 @@ def found(kind: str, strategy: Any) -> dict[str, Any]:
     except RuntimeError as error:
         evaluation = str(error)
     ids = tf.data.Dataset.from_tensor_slices(task.pipeline.batches.one(x, y, None)[0]).batch(3)
-    outputs = keras.tree.flatten(task.predict(without_autotune(ids), verbose=0))
+    outputs = keras.tree.flatten(task.predict(for_keras(ids), verbose=0))
     return {"evaluation": evaluation, "predictions": [output.ravel().tolist() for output in outputs]}
 
 
