@@ -90,8 +90,9 @@ def pytest_xdist_make_scheduler(config, log):
     return LongestFirst(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-# The reason that is reported where tensorflow-text is not installed, or hidden by tests/without_tensorflow_text.
+# The reasons that are reported where tensorflow-text is not installed, or hidden by tests/without_tensorflow_text.
 NEEDS_TENSORFLOW_TEXT = (
+    "needs TensorFlow, which is not installed here",
     "signatures of strings need tensorflow-text",
     "No module named 'tensorflow_text'",
     "tensorflow-text is hidden by",
@@ -192,6 +193,12 @@ def free_models():
     """
     gc.collect()
     gc.freeze()  # what is left are modules; to look through them for each file would take minutes in all
+
+
+@pytest.fixture(scope="session")
+def in_graph():
+    """Skips tests of graphs where TensorFlow is not installed."""
+    pytest.importorskip("tensorflow")
 
 
 @pytest.fixture(scope="session")

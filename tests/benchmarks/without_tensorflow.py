@@ -104,7 +104,7 @@ def run(task: str, folder: Path, name: str) -> None:
     model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, verbose=0, callbacks=[follow])
     after = model.predict(questions_of(task), verbose=0)
     model.save(folder / f"{task}-{name}.keras")
-    np.savez(folder / f"{task}-{name}.npz", losses=losses, before=_flat(before), after=_flat(after))
+    np.savez(folder / f"{task}-{name}.npz", losses=losses, **_arrays("before", before), **_arrays("after", after))
 
 
 def back(task: str, folder: Path, name: str) -> None:
@@ -114,16 +114,26 @@ def back(task: str, folder: Path, name: str) -> None:
     import keras_bert_layers  # noqa: F401
 
     found = keras.models.load_model(folder / f"{task}-{name}.keras").predict(questions_of(task), verbose=0)
-    np.savez(folder / f"{task}-{name}-back.npz", after=_flat(found))
+    np.savez(folder / f"{task}-{name}-back.npz", **_arrays("after", found))
 
 
-def _flat(outputs: Any) -> np.ndarray:
-    """All numbers of nested outputs."""
+def _arrays(name: str, outputs: Any) -> dict[str, np.ndarray]:
+    """The arrays of nested outputs, each with the place where it is."""
     if isinstance(outputs, dict):
-        outputs = [outputs[key] for key in sorted(outputs)]
-    if isinstance(outputs, list | tuple):
-        return np.concatenate([np.zeros(0), *map(_flat, outputs)])
-    return np.asarray(outputs, np.float64).reshape(-1)
+        parts = outputs.items()
+    elif isinstance(outputs, list | tuple):
+        parts = enumerate(outputs)
+    else:
+        return {name: np.asarray(outputs, np.float64)}
+    return {key: array for part, value in parts for key, array in _arrays(f"{name}/{part}", value).items()}
+
+
+def _difference(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray], name: str) -> float:
+    """The largest one; JAX pads to wider batches, whose further columns are left out."""
+    keys = [key for key in ours if key.split("/")[0] == name]
+    assert keys == [key for key in theirs if key.split("/")[0] == name]
+    sizes = [tuple(map(slice, np.minimum(ours[key].shape, theirs[key].shape))) for key in keys]
+    return max(np.abs(ours[key][size] - theirs[key][size]).max() for key, size in zip(keys, sizes, strict=True))
 
 
 def answer(path: str) -> None:
@@ -215,10 +225,8 @@ def _compare(folder: Path, environments: dict[str, tuple[str, str]], tasks: list
             _call(python, backend, "run", task, str(folder), name)
             _call(sys.executable, "tensorflow", "back", task, str(folder), name)
             found[name] = dict(np.load(folder / f"{task}-{name}.npz"))
-            found[name]["back"] = np.load(folder / f"{task}-{name}-back.npz")["after"]
-            ours, first = found[name], found["tensorflow"]
-            sizes = [np.abs(ours[key] - first[key]).max() for key in ("losses", "before", "after")]
-            sizes.append(np.abs(ours["back"] - ours["after"]).max())
+            sizes = [_difference(found[name], found["tensorflow"], key) for key in ("losses", "before", "after")]
+            sizes.append(_difference(dict(np.load(folder / f"{task}-{name}-back.npz")), found[name], "after"))
             print(f"{task:20}{name:26}" + "".join(f"{size:10.1e}" for size in sizes), flush=True)
 
 

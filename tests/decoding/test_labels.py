@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import decode_choices, decode_label_sets, decode_labels
 
 LOGITS = np.array([[0.0, 2.0, -1.0], [5.0, -5.0, 5.5]], "float32")

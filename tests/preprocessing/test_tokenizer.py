@@ -6,8 +6,8 @@ import sys
 
 import keras
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 from keras_bert_layers.preprocessing.byte_level.merges import byte_characters
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer

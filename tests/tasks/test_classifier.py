@@ -3,9 +3,9 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertClassifier, BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.serving.answers import as_text
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]

@@ -1,9 +1,9 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertCrossEncoder, BertPreprocessor
+from keras_bert_layers._internal.lazy import tf
 
 QUERIES = ["good ?", "bad ?", "good ?", "bad ?", "night ?"]
 DOCUMENTS = ["a good film", "a good film", "bad", "bad", "a night ! a night"]

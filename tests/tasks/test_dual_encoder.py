@@ -3,9 +3,9 @@ import functools
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertDualEncoder, BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.graphs.heads import backbones_of
 
 QUERIES = ["good", "a bad film ?", "night", "un", "happy night"]

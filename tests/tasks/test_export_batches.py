@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import SpanPreprocessor
 
 # float32 sums in another order: a batch of another size goes through other blocks of the matrix product.

@@ -2,9 +2,9 @@ import re
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertClassifier, BertPreprocessor, BertQuestionAnswerer, load_backbone, load_preprocessor
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.layers import ScalarMix
 from keras_bert_layers.preprocessing import SpanPreprocessor
 from keras_bert_layers.tasks import Features

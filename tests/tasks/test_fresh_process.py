@@ -15,9 +15,9 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data import read_conll, read_glue, read_squad
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
 from keras_bert_layers.tasks.serving.answers import as_text

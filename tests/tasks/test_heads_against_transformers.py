@@ -5,9 +5,9 @@ The weights are MiniLM's, the heads draws of equal numbers, and nothing is dropp
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertClassifier, BertMultipleChoice, load_backbone, load_preprocessor
+from keras_bert_layers._internal.lazy import tf
 
 pytestmark = pytest.mark.peers
 

@@ -4,9 +4,9 @@ import re
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.feeding.epochs import RowOrder
 from keras_bert_layers.tasks.serving.answers import as_text
 

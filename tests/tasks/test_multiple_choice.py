@@ -1,9 +1,9 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertMultipleChoice, BertPreprocessor
+from keras_bert_layers._internal.lazy import tf
 
 PROMPTS = ["a good film", "night", "un", "a bad , bad night", "film ?"]
 CHOICES = [

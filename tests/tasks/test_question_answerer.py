@@ -4,9 +4,9 @@ import byte_pair_models
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertQuestionAnswerer, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import decode_spans
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.preprocessing import BytePairTokenizer, SpanPreprocessor

@@ -3,9 +3,9 @@ import functools
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertSentenceEncoder
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.objectives import contrastive
 
 TEXTS = ["good film", "bad film , a bad night", "night", "unhappy"]

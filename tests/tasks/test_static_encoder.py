@@ -3,10 +3,10 @@ import json
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_bert_layers as kbl
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertStaticEncoder
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import StaticBackbone
 
 TEXTS = ["good film", "bad film , a bad night", "night", "unhappy"]

@@ -5,9 +5,9 @@ import inspect
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import Task
 
 TEXTS = ["a good film", "bad !", "night", "", "good good good", "unhappy"]

@@ -4,9 +4,9 @@ import inspect
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenClassifier, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import WordAligner
 from keras_bert_layers.tasks.serving.answers import as_text
 

@@ -31,7 +31,14 @@ class Options(types.SimpleNamespace):
         super().__init__(experimental_optimization=types.SimpleNamespace())
 
 
-class Dataset:
+class _Named(type):
+    """A class without some of TensorFlow's methods, which raise ModuleNotFoundError."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AttributeError(name) if name.startswith("_") else not_installed(f"tf.data.Dataset.{name}")
+
+
+class Dataset(metaclass=_Named):
     """Elements one after the other: tensors, or tuples and dictionaries of them.
 
     Args:
@@ -54,9 +61,7 @@ class Dataset:
         return self._make()
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            raise not_installed(f"tf.data.Dataset.{name}")
-        raise AttributeError(name)
+        return getattr(type(self), name)
 
     @property
     def element_spec(self) -> Any:
@@ -72,13 +77,13 @@ class Dataset:
     @classmethod
     def from_tensors(cls, element: Any) -> Dataset:
         """A dataset of this element alone."""
-        element = tree.map_structure(_as_tensor, element)
+        element = _as_tensors(element)
         return cls(lambda: iter([element]), 1)
 
     @classmethod
     def from_tensor_slices(cls, columns: Any) -> Dataset:
         """A dataset of the rows of columns."""
-        columns = tree.map_structure(_as_tensor, columns)
+        columns = _as_tensors(columns)
         size = _num_rows(columns)
         return cls(lambda: (_rows(columns, row) for row in range(size)), size, columns=columns)
 
@@ -234,7 +239,12 @@ def _read_ahead(elements: Dataset) -> Iterator[Any]:
             thread.join()
 
 
-def _as_tensor(value: Any) -> Any:
+def _as_tensors(value: Any) -> Any:
+    """Tensors in tuples and dictionaries; a list is a tensor."""
+    if isinstance(value, tuple):
+        return tuple(map(_as_tensors, value))
+    if isinstance(value, dict):
+        return {name: _as_tensors(part) for name, part in value.items()}
     return value if isinstance(value, RaggedTensor) else convert_to_tensor(value)
 
 

@@ -7,10 +7,10 @@ import byte_pair_models
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from library_tokens import assert_same
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import BytePairTokenizer, WordAligner
 from keras_bert_layers.preprocessing.byte_level.merges import byte_characters
 

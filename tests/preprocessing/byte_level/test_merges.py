@@ -2,8 +2,8 @@ import random
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges, byte_characters
 
 LETTERS = "abc"

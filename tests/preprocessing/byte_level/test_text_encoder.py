@@ -1,8 +1,8 @@
 import random
 
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.byte_level.text_encoder import WHITESPACE, WordSplitter
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from flatbuffers.table import Table
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import host
 from keras_bert_layers.preprocessing.engines.character_table import (
     NUL_FIELD,
@@ -17,6 +16,7 @@ from keras_bert_layers.preprocessing.engines.character_table import (
 )
 from keras_bert_layers.preprocessing.tables import load
 
+Table = pytest.importorskip("flatbuffers.table").Table
 REPLACEMENTS = {"a": "bcd", "é": "", "中": " ▁", "\t": " ", "😀": "x" * 63, "b": "bcd", "\u0301": "é"}
 
 

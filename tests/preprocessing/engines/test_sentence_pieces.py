@@ -5,8 +5,8 @@ import random
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import sentence_pieces
 from keras_bert_layers.preprocessing.engines.sentence_pieces import NEVER, BestPath, piece_names
 

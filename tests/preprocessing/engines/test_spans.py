@@ -1,7 +1,6 @@
 """Cutting texts into spans, encoding each, and mapping offsets back."""
 
-import tensorflow as tf
-
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines.spans import NOT_FORCED, cut, encode_spans, original_offsets
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens
 

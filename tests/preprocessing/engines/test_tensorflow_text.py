@@ -1,6 +1,6 @@
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 
 pytest.importorskip("tensorflow_text")

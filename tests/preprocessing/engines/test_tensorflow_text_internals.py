@@ -14,6 +14,7 @@ def test_this_version_of_tensorflow_text_has_them(internal):
     assert callable(internals.find(internal)), f"tensorflow-text {version('tensorflow-text')} moved {internal}"
 
 
+@pytest.mark.usefixtures("in_graph")
 @pytest.mark.parametrize(
     "moved", [("tensorflow_text.python.ops.moved", "name"), (internals.REGEX_SPLIT[0], "gen_regex_split_ops.moved")]
 )

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import span_lengths, take_spans, take_words
 from keras_bert_layers.preprocessing.masking.random_numbers import row_seeds

@@ -4,9 +4,9 @@ import re
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import MaskedLMGenerator, Masking
 
 # A share of n draws strays from its probability by more than five standard deviations once in two million cases.

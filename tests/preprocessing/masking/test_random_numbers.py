@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.masking.random_numbers import integers, mask_seeds, random_bits, row_seeds, uniform
 
 # A share of n draws strays from its probability by more than five standard deviations once in two million cases.

@@ -3,9 +3,9 @@ import itertools
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 
 START, SEPARATOR, PAD = 2, 3, 0
 
@@ -159,6 +159,7 @@ class TestPlaces:
         mapped = next(iter(tf.data.Dataset.from_tensor_slices(list(self.TEXTS)).map(preprocessor)))
         assert rows(mapped) == rows(preprocessor(self.TEXTS[0]))
 
+    @pytest.mark.usefixtures("in_graph")
     def test_functional_model(self, preprocessor, backbone, tmp_path):
         text = keras.Input(shape=(), dtype="string", name="text")
         model = keras.Model(text, backbone(preprocessor(text))["pooled_output"])
@@ -168,6 +169,7 @@ class TestPlaces:
         again = keras.models.load_model(tmp_path / "model.keras")
         np.testing.assert_array_equal(again(tf.constant(self.TEXTS)), model(tf.constant(self.TEXTS)))
 
+    @pytest.mark.usefixtures("in_graph")
     def test_functional_model_of_pairs(self, preprocessor, backbone, tmp_path):
         texts = tuple(keras.Input(shape=(), dtype="string", name=name) for name in ("text", "text_pair"))
         model = keras.Model(list(texts), backbone(preprocessor(texts))["pooled_output"])

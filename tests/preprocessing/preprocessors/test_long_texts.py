@@ -4,9 +4,9 @@ import re
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import HeadTail, Windows
 from keras_bert_layers.preprocessing.preprocessors.long_texts import as_long_texts, by_text
 

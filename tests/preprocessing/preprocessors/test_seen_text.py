@@ -10,10 +10,10 @@ import byte_pair_models
 import numpy as np
 import pytest
 import sentence_piece_models
-import tensorflow as tf
 from hard_texts import hard_texts
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import BytePairTokenizer, SentencePieceTokenizer
 from keras_bert_layers.preprocessing.preprocessors.seen_text import SeenText, seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner

@@ -4,9 +4,9 @@ import json
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import SpanPreprocessor
 
 PAD, UNKNOWN, START, SEPARATOR = 0, 1, 2, 3
@@ -121,6 +121,7 @@ class TestPlaces:
         for name, tensor in preprocessor((QUESTIONS, CONTEXTS)).items():
             np.testing.assert_array_equal(mapped[name], tensor)
 
+    @pytest.mark.usefixtures("in_graph")
     def test_functional_model(self, tokenizer, backbone):
         texts = [keras.Input(shape=(), dtype="string", name=name) for name in ("question", "context")]
         windows = SpanPreprocessor(tokenizer, 11, stride=2)(texts)

@@ -1,7 +1,7 @@
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 

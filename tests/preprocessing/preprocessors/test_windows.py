@@ -1,8 +1,8 @@
 import random
 
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.windows import lay_windows
 
 

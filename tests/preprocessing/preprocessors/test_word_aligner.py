@@ -2,9 +2,9 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import BytePairTokenizer, WordAligner
 from keras_bert_layers.preprocessing.byte_level.merges import byte_characters
 

@@ -2,9 +2,9 @@ import random
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import SentencePairs
 from keras_bert_layers.preprocessing.rows.segment_pairs import kept_lengths
 

@@ -1,6 +1,6 @@
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer, read_character_map
 
 CHARACTERS = {"A": "a", "½": "1⁄2", "\u200b": "", "e\u0301": "é", "\t": " "}

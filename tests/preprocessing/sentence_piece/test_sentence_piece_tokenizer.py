@@ -8,10 +8,10 @@ import re
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from library_tokens import assert_same
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import SentencePieceTokenizer, SpanPreprocessor, WordAligner
 
 pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")

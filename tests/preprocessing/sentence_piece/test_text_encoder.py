@@ -1,8 +1,8 @@
 """Special tokens, markers and offsets of `SentencePieceTextEncoder`, with words of one token each."""
 
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer
 from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentencePieceTextEncoder
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens

@@ -1,8 +1,7 @@
 import sys
 import unicodedata
 
-import tensorflow as tf
-
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.tokens.markers import ROLES, SPECIAL_TOKENS, WHITESPACE, any_of, contains
 
 

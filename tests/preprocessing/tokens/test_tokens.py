@@ -3,8 +3,8 @@
 import random
 
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.tokens.tokens import (
     Tokens,
     TracedEncoding,
@@ -90,6 +90,7 @@ def test_tokens_of_ids():
     assert tokens_of(tf.constant([[1, 0], [0, 0]]), names, pad_id=0).to_list() == [[b"a"], []]
 
 
+@pytest.mark.usefixtures("in_graph")
 def test_an_encoding_is_traced_once():
     traces = []
 

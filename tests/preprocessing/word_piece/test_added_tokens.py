@@ -7,9 +7,9 @@ import warnings
 import keras
 import pytest
 import random_tokens
-import tensorflow as tf
 from hard_texts import HARD_TOKENS
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer
 
 tokenizers = pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")

@@ -8,9 +8,9 @@ import sys
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from small_vocabulary import TOKENS
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer
 
 # One copy of each table in a SavedModel, and half a megabyte per signature for the graph itself.
@@ -118,6 +118,7 @@ def test_made_inside_a_graph():
     assert made[-1].tokenize(["what"]).to_list() == [[9]]
 
 
+@pytest.mark.usefixtures("in_graph")
 def test_unknown_rank_is_refused(tokenizer):
     with pytest.raises(ValueError, match="`text` must have a known number of axes"):
         tf.function(tokenizer.tokenize, input_signature=[tf.TensorSpec(None, tf.string)]).get_concrete_function()

@@ -1,6 +1,6 @@
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.word_piece.pieces import NEVER, WordPieces, boundaries, matchable
 

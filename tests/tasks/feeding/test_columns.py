@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pandas
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.feeding import columns
 
 DATASET = tf.data.Dataset.from_tensors((["a"], [1]))

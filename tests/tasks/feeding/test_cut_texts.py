@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.feeding.cut_texts import EXAMINED_ROWS, CutTexts, num_special_tokens, token_counts
 
 LONG = "good " * 8  # one token too many beside [CLS] and [SEP] in the fixture's 9

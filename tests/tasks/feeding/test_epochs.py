@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import (
     BertClassifier,
     BertPretrainer,
 )
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import Masking, SpanPreprocessor
 from keras_bert_layers.tag_scheme import tag_scheme
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches

@@ -6,9 +6,9 @@ import functools
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import HeadTail, Masking, NextSentence, PackedTexts, Windows
 from keras_bert_layers.tag_scheme import tag_scheme
 from keras_bert_layers.tasks.feeding import global_batches

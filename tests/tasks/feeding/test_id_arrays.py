@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
 
 IDS = {"token_ids": np.arange(14).reshape(7, 2), "padding_mask": np.ones((7, 2), int)}

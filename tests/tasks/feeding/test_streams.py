@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data import Columns
 from keras_bert_layers.tasks.feeding.streams import (
     BatchStream,

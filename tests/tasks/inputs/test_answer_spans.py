@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import SpanPreprocessor
 from keras_bert_layers.tasks.feeding.epochs import RowOrder
 from keras_bert_layers.tasks.inputs import answer_spans

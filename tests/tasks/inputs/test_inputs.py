@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs import Inputs
 
 TEXTS = ["a good film", "bad night", "good !"]

@@ -6,9 +6,9 @@ import itertools
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertPretrainer, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import Masking
 from keras_bert_layers.tasks.feeding.epochs import RowOrder
 from keras_bert_layers.tasks.inputs import DocumentInputs, MaskedInputs

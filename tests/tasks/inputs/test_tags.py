@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import WordAligner
 from keras_bert_layers.tag_scheme import tag_scheme
 from keras_bert_layers.tasks.inputs.tags import (

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.tasks.labels import Regression, Relevance
 

@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.labels import SingleLabel
 
 NAMES = ["negative", "positive"]
