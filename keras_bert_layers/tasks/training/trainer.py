@@ -172,7 +172,9 @@ class Trainer:
                 task, without_autotune(x), y, validation_data=without_autotune(validation_data), **options
             )
         order = RowOrder.of(reading[0].owner, x, shuffle=shuffle, group_by_length=group_by_length)
-        order_of_epochs = Epochs(order, self.place.reader(), are_endless=steps is not None)
+        order_of_epochs = Epochs(
+            order, self.place.reader(), are_endless=steps is not None, may_be_former=self.place.may_be_former
+        )
         options |= {"validation_data": validation_data, "shuffle": False}  # the dataset shuffles itself
         sizes = (batch_size, validation_batch_size or batch_size)
         return self._fit_batches(reading, rows, order_of_epochs, sizes, validation_split, **options)
