@@ -14,10 +14,14 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Rows
+from keras_bert_layers.preprocessing.masking.random_numbers import mask_seeds
+from keras_bert_layers.tasks.feeding import former_order
 from keras_bert_layers.tasks.feeding.columns import as_tensor, gather_rows, is_dataset, num_rows, without_none
 
 # The batches whose rows are sorted by length together. More make batches of similar texts; fewer take more padding.
 GROUPED_BATCHES = 50
+# What one seed puts in order.
+ROWS, BATCHES, WINDOWS = range(NUM_ORDERS := 3)
 
 
 class RowOrder(enum.Enum):
@@ -42,34 +46,71 @@ class RowOrder(enum.Enum):
         raise ValueError(checks.message(owner, "group_by_length", rule, group_by_length))
 
     def batches(
-        self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int, seed: tf.Tensor
+        self, num_rows: int, batch_size: int, *, lengths: Callable[..., tf.Tensor], seed: tf.Tensor
     ) -> tf.data.Dataset:
-        """Batches of rows.
+        """The numbers of the rows of each batch.
 
         Args:
-            rows: yields one row at a time.
+            num_rows: how many rows there are.
             batch_size: rows per batch.
-            lengths: maps the elements of a batch of rows to the rows' lengths, integers `(rows,)`.
-            buffer: how many rows are shuffled at a time; as in `tf.data.Dataset.shuffle`.
-            seed: an int64 scalar, which determines the order.
+            lengths: maps the numbers of rows, int64 `(rows,)`, to the rows' lengths, integers `(rows,)`.
+            seed: an int64 scalar from 0 on, which determines the order.
 
         Returns:
-            The dataset. `BY_LENGTH` sorts the rows of 50 batches, cuts them into batches and shuffles these.
+            A dataset of int64 `(rows,)`. For `BY_LENGTH`, see `by_length`.
         """
         if self is RowOrder.AS_GIVEN:
-            return rows.batch(batch_size)
-        rows = rows.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
+            return tf.data.Dataset.range(num_rows).batch(batch_size)
+        rows = tf.data.Dataset.from_tensor_slices(permutation(seed, num_rows, of=ROWS))
         if self is RowOrder.SHUFFLED:
             return rows.batch(batch_size)
+        return by_length(rows.batch(batch_size * GROUPED_BATCHES), batch_size, lengths=lengths, seed=seed)
 
-        def cut(*element: Any) -> tf.data.Dataset:
-            order = tf.argsort(lengths(*element), direction="DESCENDING", stable=True)
-            parts = element if isinstance(rows.element_spec, tuple) else element[0]
-            starts = tf.data.Dataset.range(0, tf.size(order, tf.int64), batch_size)
-            return starts.map(lambda start: gather_rows(parts, order[start : start + batch_size]))
 
-        groups = rows.batch(batch_size * GROUPED_BATCHES).flat_map(cut)
-        return groups.shuffle(GROUPED_BATCHES, seed=seed, reshuffle_each_iteration=False)
+def permutation(seed: tf.Tensor, size: Any, *, of: int, group: Any = 0) -> tf.Tensor:
+    """The integers from 0 to `size - 1` in an order that follows from the other arguments, int64 `(size,)`.
+
+    Args:
+        seed: an int64 scalar from 0 on.
+        size: an int, or an integer scalar.
+        of: `ROWS`, `BATCHES` or `WINDOWS`, whose orders are unrelated.
+        group: the number of the group that is put in order, an int or an int64 scalar.
+    """
+    # As one operation, since it takes tens of milliseconds to trace those of the random numbers.
+    order = tf.numpy_function(partial(_permutation, of), [seed, size, group], tf.int64)
+    order.set_shape([None])
+    return order
+
+
+def _permutation(of: int, seed: Any, size: Any, group: Any) -> Any:
+    return np.argsort(mask_seeds(seed, NUM_ORDERS * group + of, np.arange(size)), kind="stable")
+
+
+def by_length(
+    groups: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], seed: tf.Tensor
+) -> tf.data.Dataset:
+    """Batches of rows of similar length: each group is sorted and cut, and its batches are put in a random order.
+
+    Args:
+        groups: yields the rows of several batches at a time: a tensor, or a tuple of structures of them.
+        batch_size: rows per batch.
+        lengths: maps the parts of a group to the rows' lengths, integers `(rows,)`.
+        seed: an int64 scalar from 0 on, which determines the order.
+    """
+
+    def cut(number: tf.Tensor, group: Any) -> tf.data.Dataset:
+        parts = group if isinstance(group, tuple) else (group,)
+        order = tf.argsort(lengths(*parts), direction="DESCENDING", stable=True)
+        starts = permutation(seed, -(-tf.size(order) // batch_size), of=BATCHES, group=number) * batch_size
+        starts = tf.data.Dataset.from_tensor_slices(starts)
+        return starts.map(lambda start: gather_rows(group, order[start : start + batch_size]))
+
+    return numbered(groups).flat_map(cut)
+
+
+def numbered(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """The elements of a dataset, each behind its number, an int64 scalar."""
+    return tf.data.Dataset.zip(tf.data.Dataset.range(2**62), dataset)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,9 +120,11 @@ class Epochs:
     Args:
         order: how rows are put into batches.
         place: returns the seed of this training, the epoch of it that begins, and how many epochs the task was ever
-            trained for; read whenever a dataset is iterated over.
+            trained for; read whenever a dataset is iterated over. The seed is from 0 to 2**31 - 1; `-1 - seed` stands
+            for the same seed and the former order of rows.
         seed: a seed that does not depend on this training, or None; with one, each epoch of the task's life differs.
         are_endless: whether a dataset continues with the next epoch and never ends, as `steps_per_epoch` needs it.
+        may_be_former: whether `place` may ask for the former order, see `former_order`; its graph takes time to make.
         inside: what `place` would return, as int64 scalars of the graph in which `in_one_iterator` makes an epoch.
     """
 
@@ -89,6 +132,7 @@ class Epochs:
     place: Callable[[], tuple[int, int, int]]
     seed: int | None = None
     are_endless: bool = False
+    may_be_former: bool = False
     inside: tuple[tf.Tensor, ...] = ()
 
     def seeded(self, seed: int | None) -> Epochs:
@@ -96,17 +140,23 @@ class Epochs:
         return dataclasses.replace(self, seed=seed)
 
     def seeds(self, *inside: int) -> Iterator[int]:
-        """One seed for every epoch of one iterator: integers from 0 to 2**63 - 1."""
-        seed, epoch, num_epochs = map(int, inside or self.place())
+        """One seed for every epoch of one iterator: from 0 to 2**63 - 1, or -1 minus such for the former order."""
+        seed, epoch, num_epochs, is_former = self._place(*inside)
         entropy = (seed, epoch) if self.seed is None else (self.seed, num_epochs)
         for turn in self._turns():
             (bits,) = np.random.SeedSequence([*entropy, turn]).generate_state(1, np.uint64)
-            yield int(bits) >> 1
+            yield -1 - (int(bits) >> 1) if is_former else int(bits) >> 1
 
     def _numbers(self, *inside: int) -> Iterator[tuple[int, int]]:
-        seed, _, num_epochs = map(int, inside or self.place())
+        seed, _, num_epochs, _ = self._place(*inside)
         for turn in self._turns():
             yield seed if self.seed is None else self.seed, num_epochs + turn
+
+    def _place(self, *inside: int) -> tuple[int, int, int, bool]:
+        seed, epoch, num_epochs = map(int, inside or self.place())
+        if seed < 0:
+            former_order.check()
+        return max(seed, -1 - seed), epoch, num_epochs, seed < 0
 
     def _outside(self) -> Epochs:
         """The same without tensors: TensorFlow keeps the functions of a dataset for ever, and so their graph."""
@@ -115,9 +165,13 @@ class Epochs:
     def _turns(self) -> Iterable[int]:
         return itertools.count() if self.are_endless else (0,)
 
-    def dataset(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
-        """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed."""
+    def dataset(
+        self, make: Callable[[tf.Tensor], tf.data.Dataset], former: Callable[[tf.Tensor], tf.data.Dataset]
+    ) -> tf.data.Dataset:
+        """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed; or `former(seed)`."""
         seeds = self._outside().seeds
+        if self.may_be_former:
+            make = partial(former_order.either, make=make, former=former)
         return _each_epoch(lambda *inside: ((seed,) for seed in seeds(*inside)), make, 1, self.inside)
 
     def numbered(self, make: Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
@@ -144,12 +198,18 @@ class Epochs:
         epochs = _each_epoch(places, lambda *inside: make(dataclasses.replace(self, inside=inside)), 3)
         return unoptimized(epochs)
 
-    def batches(
-        self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int
-    ) -> tf.data.Dataset:
-        """`RowOrder.batches` of these rows in each epoch."""
-        batches = partial(self.order.batches, rows, batch_size, lengths=lengths, buffer=buffer)
-        return self.dataset(lambda seed: batches(seed=seed))
+    def batches(self, num_rows: int, batch_size: int, *, lengths: Callable[..., tf.Tensor]) -> tf.data.Dataset:
+        """`RowOrder.batches` in each epoch."""
+        batches = partial(self.order.batches, num_rows, batch_size, lengths=lengths)
+
+        def former(seed: tf.Tensor) -> tf.data.Dataset:
+            if self.order is RowOrder.AS_GIVEN:
+                return batches(seed=seed)
+            sorted_by = lengths if self.order is RowOrder.BY_LENGTH else None
+            rows = tf.data.Dataset.range(num_rows)
+            return former_order.batches(rows, batch_size, lengths=sorted_by, buffer=num_rows, seed=seed)
+
+        return self.dataset(lambda seed: batches(seed=seed), former)
 
 
 def _each_epoch(
@@ -159,14 +219,8 @@ def _each_epoch(
     inside: tuple[tf.Tensor, ...] = (),
 ) -> tf.data.Dataset:
     """`make(*place)` for each place of `places(*inside)`, a tuple of `size` integers, one after the other."""
-
-    def epoch(*place: tf.Tensor) -> tf.data.Dataset:
-        # Of the graph that is traced here: TensorFlow's global seed would be mixed into each seed that is given.
-        tf.random.set_seed(1)
-        return make(*place)
-
     signature = (tf.TensorSpec([], tf.int64),) * size
-    return tf.data.Dataset.from_generator(places, args=inside, output_signature=signature).flat_map(epoch)
+    return tf.data.Dataset.from_generator(places, args=inside, output_signature=signature).flat_map(make)
 
 
 def with_num_batches(dataset: tf.data.Dataset, num_batches: int, epochs: Epochs | None) -> tf.data.Dataset:
@@ -194,11 +248,10 @@ def batches_of_rows(
     def lengths_of(chosen: tf.Tensor) -> tf.Tensor:
         return lengths(gather_rows(parts[0], chosen))
 
-    indices = tf.data.Dataset.range(size)
     if epochs is None:
-        batches = indices.batch(batch_size)
+        batches = tf.data.Dataset.range(size).batch(batch_size)
     else:
-        batches = epochs.batches(indices, batch_size, lengths=lengths_of, buffer=size)
+        batches = epochs.batches(size, batch_size, lengths=lengths_of)
     batches = with_num_batches(batches, -(-size // batch_size), epochs)
     return unoptimized(batches.map(lambda chosen: gather_rows(parts, chosen)))
 

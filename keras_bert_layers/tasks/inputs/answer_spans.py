@@ -11,8 +11,17 @@ from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Tensor
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
-from keras_bert_layers.tasks.feeding.columns import column_values
-from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
+from keras_bert_layers.tasks.feeding import former_order
+from keras_bert_layers.tasks.feeding.columns import column_values, gather_rows
+from keras_bert_layers.tasks.feeding.epochs import (
+    GROUPED_BATCHES,
+    WINDOWS,
+    Epochs,
+    RowOrder,
+    by_length,
+    numbered,
+    permutation,
+)
 
 START, END = "start_logits", "end_logits"
 SHUFFLED_WINDOWS = 1024
@@ -171,4 +180,21 @@ def as_steps(windows: tf.data.Dataset, batch_size: int, epochs: Epochs | None) -
     def lengths(ids: dict[str, tf.Tensor], *_: Any) -> tf.Tensor:
         return tf.reduce_sum(ids["padding_mask"], axis=1)
 
-    return epochs.batches(windows.unbatch(), batch_size, lengths=lengths, buffer=SHUFFLED_WINDOWS)
+    is_sorted = epochs.order is RowOrder.BY_LENGTH
+
+    def make(seed: tf.Tensor) -> tf.data.Dataset:
+        def shuffled(group: tf.Tensor, parts: Any) -> Any:
+            num_windows = tf.shape(tf.nest.flatten(parts)[0])[0]
+            return gather_rows(parts, permutation(seed, num_windows, of=WINDOWS, group=group))
+
+        groups = numbered(windows.rebatch(SHUFFLED_WINDOWS)).map(shuffled).prefetch(1)
+        if not is_sorted:
+            return groups.rebatch(batch_size)
+        return by_length(groups.rebatch(batch_size * GROUPED_BATCHES), batch_size, lengths=lengths, seed=seed)
+
+    def former(seed: tf.Tensor) -> tf.data.Dataset:
+        sorted_by = lengths if is_sorted else None
+        rows = windows.unbatch()
+        return former_order.batches(rows, batch_size, lengths=sorted_by, buffer=SHUFFLED_WINDOWS, seed=seed)
+
+    return epochs.dataset(make, former)

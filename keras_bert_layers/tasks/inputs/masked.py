@@ -112,8 +112,10 @@ class MaskedInputs(Inputs):
         """A dataset of masked batches; for training with new masks in every epoch."""
         if epochs is None:
             return super().encoded(rows, epochs)
-        # A stream of seeds, and not a stateful draw in `map`, whose parallel calls run in any order.
-        seeds = epochs.seeded(self.masking.seed).dataset(tf.data.Dataset.random)
+        # A seed for each batch; those of neighbours may be neighbours too, as `row_seeds` mixes them.
+        seeds = epochs.seeded(self.masking.seed).dataset(
+            lambda seed: tf.data.Dataset.range(seed // 2, 2**63 - 1), tf.data.Dataset.random
+        )
         seeds = seeds.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
         traced = self.batches.traced(self.encode)
         are_cut = are_cut_early()
@@ -187,6 +189,8 @@ class MaskedInputs(Inputs):
         rows = equally_many(source, epoch)
         if shuffle:
             order = mask_seeds(seed, epoch, tf.constant([ORDER_ROW], tf.int64))[0]
+            # Of the graph that is traced here: TensorFlow's global seed would be mixed into each seed that is given.
+            tf.random.set_seed(1)
             rows = rows.shuffle(SHUFFLED_ROWS, seed=order, reshuffle_each_iteration=False)
         # JAX compiles each length, and packed rows are full.
         is_full = source.rule.is_packed or keras.backend.backend() == "jax" or self.preprocessor.padding != "longest"

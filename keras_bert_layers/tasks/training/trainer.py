@@ -171,7 +171,9 @@ class Trainer:
             self._build_optimizer()
             return keras.Model.fit(task, for_keras(x), y, validation_data=for_keras(validation_data), **options)
         order = RowOrder.of(reading[0].owner, x, shuffle=shuffle, group_by_length=group_by_length)
-        order_of_epochs = Epochs(order, self.place.reader(), are_endless=steps is not None)
+        order_of_epochs = Epochs(
+            order, self.place.reader(), are_endless=steps is not None, may_be_former=self.place.may_be_former
+        )
         options |= {"validation_data": validation_data, "shuffle": False}  # the dataset shuffles itself
         sizes = (batch_size, validation_batch_size or batch_size)
         return self._fit_batches(reading, rows, order_of_epochs, sizes, validation_split, **options)

@@ -20,14 +20,16 @@ from keras_bert_layers.tasks.feeding.global_batches import agreed
 from keras_bert_layers.tasks.training.rebuilt_optimizer import parts_of
 
 Values = list[np.ndarray]
+# The orders of rows. Places that were written before there were two do not state theirs, which is the former one.
+FORMER_ORDER, ORDER = range(2)
 
 
 class TrainingPlace(keras.layers.Layer):
     """How far the training of a task was when its `.keras` or weights file was written: a part of these files.
 
     It holds the seed of this training, how many epochs the task was ever trained for, the epoch and step of this `fit`,
-    the states of dropout and of the metrics, and what `BertAdamW` has beside its variables. The order of rows, the
-    masks and the pairs of an epoch follow from these numbers.
+    which order of rows it has, the states of dropout and of the metrics, and what `BertAdamW` has beside its variables.
+    The order of rows, the masks and the pairs of an epoch follow from these numbers.
 
     Training resumes from a file in two cases. A callback of `fit`, such as `keras.callbacks.BackupAndRestore`, reads
     it: then the batches before the step are read and skipped, so that `fit` ends with the same weights as without the
@@ -47,10 +49,12 @@ class TrainingPlace(keras.layers.Layer):
         self._first_epoch = 0  # of this `fit`
         self._steps_per_epoch: int | None = None  # of an iterator that serves all epochs
         self.seed = self.num_epochs = self.epoch = self.step = 0
+        self.order = ORDER
+        self.may_be_former = False  # the order of this `fit`, until it begins
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Called by Keras."""
-        place = np.array([self.seed, self.num_epochs, self.epoch, self.step], np.int64)
+        place = np.array([self.seed, self.num_epochs, self.epoch, self.step, self.order], np.int64)
         groups = {"place": [place], "dropout": self._dropout_states(), "metrics": self._task.value.metrics_variables}
         groups["steps"] = [np.array(part.steps_before, np.int64) for part in self._optimizers()]
         for name, values in groups.items():
@@ -91,7 +95,8 @@ class TrainingPlace(keras.layers.Layer):
     def now(self) -> tuple[int, int, int]:
         """The seed, the epoch and the number of epochs at which a dataset's iterator begins; see `Epochs`."""
         num_before = self.epoch - self._first_epoch if self._steps_per_epoch else 0
-        return self.seed, self.epoch - num_before, self.num_epochs - num_before
+        seed = -1 - self.seed if self.order == FORMER_ORDER else self.seed
+        return seed, self.epoch - num_before, self.num_epochs - num_before
 
     def reader(self) -> Callable[[], tuple[int, int, int]]:
         """`now`, without a reference to the task: TensorFlow keeps the Python functions of a dataset for ever."""
@@ -114,6 +119,7 @@ class TrainingPlace(keras.layers.Layer):
         first.async_safe = True  # alone, it does not need the logs of each step
         given = callbacks.callbacks if isinstance(callbacks, keras.callbacks.CallbackList) else callbacks
         given = keras.tree.flatten(given or [])
+        self.may_be_former = bool(given or before)
         for callback in given:
             if isinstance(callback, keras.callbacks.BackupAndRestore):
                 _remove_if_empty(Path(callback.backup_dir) / "training_metadata.json")
@@ -134,8 +140,10 @@ class TrainingPlace(keras.layers.Layer):
         epoch = read["place"][0][2] if "place" in read else None
         if epoch is None or not (by_callback or epoch == self._first_epoch > 0):
             self.seed, self.epoch, self.step = agreed(random.randrange(2**31)), self._first_epoch, 0
+            self.order = ORDER
             return
-        self.seed, self.num_epochs, self.epoch, self.step = map(int, read["place"][0])
+        place = map(int, [*read["place"][0], FORMER_ORDER][:5])
+        self.seed, self.num_epochs, self.epoch, self.step, self.order = place
         for state, value in zip(self._dropout_states(), read["dropout"], strict=False):
             state.assign(value)
         if not by_callback:

@@ -1,5 +1,6 @@
 """The order of rows and the random state of epochs: on datasets alone, and through `fit`."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -43,15 +44,60 @@ def test_one_epoch_or_no_end():
     assert first == only != second
 
 
-def test_datasets_follow_from_the_seed_alone():
+def rows_of(epochs, num_rows=50, batch_size=7):
+    dataset = epochs.batches(num_rows, batch_size, lengths=tf.identity)
+    return [rows.tolist() for rows in dataset.take(-(-num_rows // batch_size)).as_numpy_iterator()]
+
+
+def test_datasets_follow_from_the_seed_and_the_epoch_alone():
     """And not from TensorFlow's global seed, which another process does not have."""
 
     def rows(global_seed, **options):
         tf.random.set_seed(global_seed)
-        dataset = epochs(**options).dataset(lambda seed: tf.data.Dataset.range(50).shuffle(50, seed=seed))
-        return [int(row) for row in dataset]
+        return rows_of(epochs(**options))
 
-    assert rows(1) == rows(2) != rows(1, epoch=1)
+    assert rows(1) == rows(2)
+    orders = {str(rows(1, seed=seed, epoch=epoch)) for seed in range(3) for epoch in range(3)}
+    assert len(orders) == 9
+
+
+def test_epochs_without_end_have_other_orders_and_all_rows():
+    dataset = epochs(are_endless=True).batches(10, 4, lengths=tf.identity)
+    batches = [rows.tolist() for rows in dataset.take(9).as_numpy_iterator()]
+    found = [list(itertools.chain(*batches[start : start + 3])) for start in (0, 3, 6)]
+    assert [sorted(rows) for rows in found] == [list(range(10))] * 3
+    assert len(set(map(tuple, found))) == 3
+
+
+def mixed(state):
+    """SplitMix64's mixing of 64 bits."""
+    for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        state = ((state ^ (state >> shift)) * multiplier) % 2**64
+    return state
+
+
+def in_order(seed, number, size):
+    """The integers below `size`, sorted by what SplitMix64 makes of three numbers, as signed integers."""
+    keys = []
+    for position in range(size):
+        state = mixed(seed)
+        for count in (number, position):
+            state = mixed((state + (count + 1) * 0x9E3779B97F4A7C15) % 2**64)
+        keys.append(state - 2**64 * (state >= 2**63))
+    return sorted(range(size), key=keys.__getitem__)
+
+
+def test_the_order_is_that_of_splitmix64():
+    """Whoever changes it changes trainings that were backed up: see `former_order`."""
+    seed = first_seed(epochs())
+    order = in_order(seed, 0, 50)
+    assert rows_of(epochs()) == [order[start : start + 7] for start in range(0, 50, 7)]
+    order, expected = in_order(seed, 0, 230), []
+    for group, start in enumerate(range(0, 230, 100)):  # 50 batches of two
+        rows = sorted(order[start : start + 100], reverse=True)  # the length of a row is its number
+        expected += [rows[2 * batch : 2 * batch + 2] for batch in in_order(seed, 3 * group + 1, len(rows) // 2)]
+    by_length = dataclasses.replace(epochs(), order=RowOrder.BY_LENGTH)
+    assert rows_of(by_length, 230, 2) == expected
 
 
 def test_length():
@@ -124,7 +170,7 @@ def test_less_padding_and_no_order_among_batches(make_epochs):
     _, grouped = rows_of_batches(make_epochs(order=RowOrder.BY_LENGTH))
     assert padding(lengths, grouped) < 0.1 * padding(lengths, shuffled)
     longest = [lengths[batch].max() for batch in grouped.as_numpy_iterator()]
-    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3  # without the second shuffle it is -0.5
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3  # without the order of batches it is -0.5
 
 
 def text_of(label):

@@ -13,7 +13,8 @@ import h5py
 import keras
 import numpy as np
 import pytest
-from trainings import EPOCHS, KINDS, STEPS, VOCABULARY, After, make_task, train
+import tensorflow as tf
+from trainings import EPOCHS, KINDS, STEPS, TEXTS, VOCABULARY, After, make_task, train
 
 from keras_bert_layers import BertTokenizer
 from keras_bert_layers.optimizers import OptimizerLogger
@@ -99,6 +100,59 @@ def test_backup_and_restore(tmp_path):
 
     trained(backup(), After(7, interrupt), epochs=2)
     assert_goes_on(trained(epochs=2), trained(backup(), epochs=2, seed=2))
+
+
+def trained_rows(task, *callbacks, **options):
+    """The rows of each step of a training: their numbers are their weights."""
+    steps, step = [], task.train_step
+
+    def recorded(batch):
+        steps.append(batch[2].numpy().astype(int).tolist())
+        return step(batch)
+
+    task.train_step = recorded
+    trained(*callbacks, task=task, sample_weight=np.arange(len(TEXTS)), **options)
+    return steps
+
+
+def without_order(path):
+    """Makes a file as those before places had the number of an order; returns the seed of its training."""
+    with h5py.File(path, "a") as file:
+        group = file["_training_place/vars"]
+        place = group["place_0000"][:]
+        del group["place_0000"]
+        group["place_0000"] = place[:4]
+    assert len(place) == 5
+    return int(place[0])
+
+
+@pytest.mark.parametrize("by_callback", [True, False], ids=["by a callback", "by the epoch"])
+def test_a_training_in_the_former_order_goes_on_in_it(by_callback, tmp_path):
+    path, options = tmp_path / "latest.weights.h5", {"epochs": 2}
+    backup = keras.callbacks.BackupAndRestore(tmp_path, save_freq=2)
+    if by_callback:
+        trained_rows(new_task(), backup, After(8, interrupt), **options)
+    else:
+        task = new_task()
+        trained_rows(task, epochs=1)
+        task.save_weights(path)
+        options["initial_epoch"] = 1
+    seed, task = without_order(path), new_task()
+    if not by_callback:
+        task.optimizer.build(task.trainable_variables)
+        task.load_weights(path)
+    found = trained_rows(task, *([backup] if by_callback else []), seed=2, **options)
+    (bits,) = np.random.SeedSequence([seed, 1, 0]).generate_state(1, np.uint64)
+    tf.random.set_seed(1)
+    rows = tf.data.Dataset.range(len(TEXTS))
+    rows = rows.shuffle(len(TEXTS), seed=int(bits) >> 1, reshuffle_each_iteration=False)
+    assert found == [step.tolist() for step in rows.batch(7).as_numpy_iterator()][-len(found) :]
+    assert len(found) == (2 if by_callback else STEPS)
+    task.save_weights(path)
+    with h5py.File(path) as file:
+        assert file["_training_place/vars/place_0000"][4] == 0
+    trained_rows(task, epochs=1)
+    assert task._training_place.now()[0] >= 0  # a new training
 
 
 @pytest.mark.slow
