@@ -47,6 +47,8 @@ class _ReplacedZeros(keras.initializers.Zeros):
 
     def __call__(self, shape: Any, dtype: str | keras.DTypePolicy | None = None) -> Any:
         """Zeros of a shape and a dtype."""
+        if keras.backend.backend() == "jax":  # it would compile a program for each shape
+            return keras.ops.convert_to_tensor(np.zeros(shape, np.float32), dtype)
         if dtype != "float32" or keras.backend.backend() != "tensorflow":
             return super().__call__(shape, dtype)
         return shared_tensor(aligned_zeros(tuple(shape)))

@@ -34,6 +34,7 @@ def deserialized(config: dict[str, Any], custom_objects: Mapping[str, Any]) -> d
 def with_training_state(task: keras.Model, config: dict[str, Any]) -> dict[str, Any]:
     """A compile config with more facts: of which weights the optimizer has state yet, and which layers are frozen.
 
+    `jit_compile` too, as it was given: Keras states what `"auto"` became, and another backend may read the file.
     They are stored beside the optimizer's own keys, where Keras ignores them: `keras.models.clone_model` hands this
     dictionary to a plain model.
     """
@@ -41,6 +42,7 @@ def with_training_state(task: keras.Model, config: dict[str, Any]) -> dict[str, 
         places = {id(weight): index for index, weight in enumerate(task.weights)}
         config["optimizer"] = {
             **keras.saving.serialize_keras_object(task.optimizer),
+            "jit_compile": task.trainer.jit_compile,
             "has_state": task.optimizer.built,
             "trained_weights": [places.get(id(weight)) for weight in task.optimizer._trainable_variables],
             "frozen_layers": [index for index, layer in enumerate(all_layers(task)) if not layer.trainable],
@@ -55,7 +57,12 @@ def compile_as_saved(task: keras.Model, config: dict[str, Any]) -> None:
     for index, layer in enumerate(all_layers(task)):
         if layer.trainable != (index not in frozen):  # setting the same value would unfreeze single weights, as of LoRA
             layer.trainable = index not in frozen  # outer layers come first, and set their inner ones
-    task.compile(**keras.saving.deserialize_keras_object(config))
+    options = keras.saving.deserialize_keras_object(config)
+    if "jit_compile" in optimizer:
+        options["jit_compile"] = optimizer["jit_compile"]
+    elif keras.backend.backend() != "tensorflow":  # an older file, most often of TensorFlow, where it is off
+        options["jit_compile"] = "auto"
+    task.compile(**options)
     # Only if there is state to read: Keras warns of an optimizer that has slots and a file that has none.
     if optimizer.get("has_state", False):
         trained = optimizer.get("trained_weights", [None])  # older files have none

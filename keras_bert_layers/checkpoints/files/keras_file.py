@@ -48,10 +48,13 @@ def read_keras_file(path: Path) -> keras.Model:
     """
     import keras  # `inspect` looks at archives without it
 
+    from keras_bert_layers.layers.initializers import replaced_weights
+
     check_archive(path)
     _check_config(path)
     try:
-        return keras.models.load_model(path, safe_mode=True)
+        with replaced_weights():
+            return keras.models.load_model(path, safe_mode=True)
     except Exception as error:  # Keras's, h5py's and our classes' own, of many kinds
         raise CheckpointError(f"{path}: Keras refuses this file: {reason_of(error)}") from error
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.lazy import SUBSTITUTE, tf
 from keras_bert_layers.tasks.feeding.columns import gather_rows
 
 Make = Callable[[Any], Any]
@@ -21,7 +21,7 @@ _GROUPED_BATCHES = 50
 
 def _is_possible() -> bool:
     """Whether `tf` is TensorFlow itself."""
-    return hasattr(tf.data.Dataset, "shuffle")
+    return not tf.data.Dataset.__module__.startswith(SUBSTITUTE)
 
 
 def check() -> None:
@@ -43,6 +43,11 @@ def either(seed: tf.Tensor, *, make: Make, former: Make) -> tf.data.Dataset:
     is_former = seed < 0
     kept = make(seed).take(tf.where(is_former, tf.constant(0, tf.int64), -1))  # all, or none
     return kept.concatenate(former(-1 - seed).take(tf.where(is_former, tf.constant(-1, tf.int64), 0)))
+
+
+def random_numbers(seed: tf.Tensor) -> tf.data.Dataset:
+    """The seed of each batch's masks."""
+    return tf.data.Dataset.random(seed)
 
 
 def batches(

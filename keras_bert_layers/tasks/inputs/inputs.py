@@ -277,7 +277,7 @@ class Inputs:
 
     def ids(self, *texts: Any) -> dict[str, Any]:
         """`tokens`, or under `Windows` all windows one after the other, as `Task.run` takes them."""
-        return traced_once(self._reader(self.preprocessor), self._with_prompt(texts if len(texts) > 1 else texts[0]))
+        return traced_once(self._reader(self.bucketed()), self._with_prompt(texts if len(texts) > 1 else texts[0]))
 
 
 def _with_buckets(preprocessor: TextLayer) -> Any:

@@ -20,6 +20,7 @@ from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.masking.random_numbers import mask_seeds, row_seeds
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+from keras_bert_layers.tasks.feeding import former_order
 from keras_bert_layers.tasks.feeding.columns import on_host
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, with_num_batches
 from keras_bert_layers.tasks.feeding.global_batches import are_cut_early, cut_and_encoded
@@ -114,7 +115,7 @@ class MaskedInputs(Inputs):
             return super().encoded(rows, epochs)
         # A seed for each batch; those of neighbours may be neighbours too, as `row_seeds` mixes them.
         seeds = epochs.seeded(self.masking.seed).dataset(
-            lambda seed: tf.data.Dataset.range(seed // 2, 2**63 - 1), tf.data.Dataset.random
+            lambda seed: tf.data.Dataset.range(seed // 2, 2**63 - 1), former_order.random_numbers
         )
         seeds = seeds.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
         traced = self.batches.traced(self.encode)

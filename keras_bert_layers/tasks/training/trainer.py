@@ -84,12 +84,15 @@ class Trainer:
         self.place = TrainingPlace(task)
         #: The metrics and the weighted metrics of the last `compile`.
         self.metrics: list[Any] = []
+        #: `jit_compile` of the last `compile`, as it was given.
+        self.jit_compile: Any = "auto"
         self._token_count: keras.metrics.Sum | None = None
         self._is_running = False
 
     def compile(self, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any, **options: Any) -> None:
         """Compiles the task; see `Task.compile`."""
         task, default_loss = self._task, self._task.default_loss()
+        self.jit_compile = options["jit_compile"]
         for layer in all_layers(task):
             if isinstance(layer, PaddingFreeLayer):
                 layer.padding_free = options["jit_compile"] is not True
