@@ -14,7 +14,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import tensorflow as tf
+from keras_bert_layers._internal.lazy import tf
 
 import keras_bert_layers as kbl
 from keras_bert_layers.data import DocumentFiles, TextCorpus, write_shards
