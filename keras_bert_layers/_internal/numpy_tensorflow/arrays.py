@@ -20,7 +20,7 @@ from keras_bert_layers._internal.numpy_tensorflow.tensors import (
     string_array,
     to_array,
 )
-from keras_bert_layers._internal.numpy_tensorflow.types import OBJECT, Kind, Value, as_dtype, invalid
+from keras_bert_layers._internal.numpy_tensorflow.types import OBJECT, Kind, Value, as_dtype, dtype_of, invalid
 
 #: A ufunc of NumPy, or a function of arrays.
 Function: TypeAlias = Any
@@ -46,8 +46,12 @@ def on_values(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def alike(*values: Value) -> list[np.ndarray]:
     """Values as arrays of one type: that of the first tensor or array among them."""
-    first = next((value for value in values if hasattr(value, "dtype")), values[0])
-    dtype = to_array(first).dtype
+    for value in values:
+        if type(value) is Tensor:
+            dtype = value.array.dtype
+            break
+    else:
+        dtype = to_array(next((value for value in values if hasattr(value, "dtype")), values[0])).dtype
     return [operand(value, dtype) for value in values]
 
 
@@ -82,7 +86,8 @@ exp, log, tanh, sqrt, rounded, floor, ceil = map(
 )
 sigmoid = _unary(lambda x: 1 / (1 + np.exp(-x)))
 softplus = _unary(lambda x: np.logaddexp(x, 0))
-relu = _unary(lambda x: np.maximum(x, 0))
+relu, relu6 = _unary(lambda x: np.maximum(x, 0)), _unary(lambda x: np.clip(x, 0, 6))
+silu, elu = _unary(lambda x: x / (1 + np.exp(-x))), _unary(lambda x: np.where(x > 0, x, np.expm1(x)))
 
 
 def leaky_relu(features: Value, alpha: float = 0.2) -> Tensor:
@@ -316,9 +321,17 @@ def _zero(_: np.dtype) -> int:
     return 0
 
 
+def _smallest(dtype: np.dtype) -> Any:
+    return dtype_of(dtype).min
+
+
+def _largest(dtype: np.dtype) -> Any:
+    return dtype_of(dtype).max
+
+
 unsorted_segment_sum, segment_sum = _unsorted_segments(np.add, _zero), _segments(np.add, _zero)
-unsorted_segment_max, segment_max = _unsorted_segments(np.maximum, _lowest), _segments(np.maximum, _lowest)
-unsorted_segment_min, segment_min = _unsorted_segments(np.minimum, _highest), _segments(np.minimum, _highest)
+unsorted_segment_max, segment_max = _unsorted_segments(np.maximum, _smallest), _segments(np.maximum, _smallest)
+unsorted_segment_min, segment_min = _unsorted_segments(np.minimum, _largest), _segments(np.minimum, _largest)
 unsorted_segment_mean, segment_mean = _mean_of(unsorted_segment_sum), _mean_of(segment_sum)
 
 

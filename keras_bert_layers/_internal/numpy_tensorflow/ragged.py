@@ -262,7 +262,7 @@ def _clipped(bound: int | None, lengths: np.ndarray, otherwise: np.ndarray) -> n
 
 def _splits(values: Value) -> np.ndarray:
     array = to_array(values)
-    is_kept = array.dtype == np.int32 and type(values) is Tensor
+    is_kept = array.dtype == np.int32 and hasattr(values, "dtype")
     return array if is_kept or array.dtype == _INT64 else array.astype(_INT64)
 
 

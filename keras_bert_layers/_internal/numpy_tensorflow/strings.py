@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,12 @@ def strings_of(value: Value) -> np.ndarray:
 
 
 def _mapped(function: Callable[[bytes], Any], texts: np.ndarray, dtype: Kind = OBJECT) -> Tensor:
-    """A function of each string."""
-    found = map(function, texts.ravel().tolist())
+    """A function of each string, called once for equal ones: many are the same word."""
+    values = texts.ravel().tolist()
+    found: Iterable[Any] = map(function, values)
+    if len(values) > 1:
+        known = {text: function(text) for text in set(values)}
+        found = map(known.__getitem__, values)
     if dtype != OBJECT:
         return Tensor(np.fromiter(found, dtype, texts.size).reshape(texts.shape))
     return Tensor(string_array(list(found)).reshape(texts.shape))
@@ -195,17 +199,19 @@ def unicode_encode(input: Value, output_encoding: str, errors: str = "replace") 
             return input.with_values(unicode_encode(input.values, output_encoding, errors))
         return Tensor(_encoded(input.values.array, input.row_splits.array, errors))
     codes = to_array(input)
-    flat = codes.reshape(-1, codes.shape[-1]) if codes.size else codes.reshape(int(np.prod(codes.shape[:-1])), -1)
-    if flat.shape[-1] == 1:
-        found = string_array([character.encode() for character in _text(flat.ravel(), errors)])
+    if codes.shape[-1] == 1:
+        found = string_array([character.encode() for character in _text(codes.ravel(), errors)])
     else:
-        found = _encoded(flat.ravel(), np.arange(len(flat) + 1) * flat.shape[-1], errors)
+        found = _encoded(codes.ravel(), np.arange(int(np.prod(codes.shape[:-1])) + 1) * codes.shape[-1], errors)
     return Tensor(found.reshape(codes.shape[:-1]))
 
 
 def _encoded(codes: np.ndarray, splits: np.ndarray, errors: str) -> np.ndarray:
-    text = _text(codes, errors)
-    return string_array([text[a:b].encode() for a, b in itertools.pairwise(splits.tolist())])
+    text = _text(codes, errors).encode()
+    if len(text) > len(codes):
+        begins = np.flatnonzero(np.frombuffer(text, np.int8) >= -0x40)
+        splits = np.append(begins, len(text))[splits]
+    return string_array([text[a:b] for a, b in itertools.pairwise(splits.tolist())])
 
 
 def _text(codes: np.ndarray, errors: str) -> str:

@@ -28,7 +28,7 @@ def is_ragged(x: Rows) -> bool:
 
 
 def _is_of_tensorflow(x: Rows) -> bool:
-    return type(x).__module__.startswith("tensorflow.")
+    return type(x).__module__.startswith(("tensorflow.", "keras_bert_layers._internal.numpy_tensorflow."))
 
 
 def first_part(x: Any) -> Any:
