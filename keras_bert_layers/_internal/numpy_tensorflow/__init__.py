@@ -51,7 +51,6 @@ def _own(module: ModuleType) -> dict[str, Any]:
 # Of functions, those that cannot have TensorFlow's names in Python.
 _math = _own(arrays) | {
     "abs": arrays.absolute,
-    "divide": arrays.divided,
     "round": arrays.rounded,
     "add_n": shapes.add_n,
 }

@@ -12,11 +12,8 @@ import numpy as np
 from keras_bert_layers._internal.numpy_tensorflow.ragged import RaggedTensor, map_flat
 from keras_bert_layers._internal.numpy_tensorflow.tensors import (
     Tensor,
-    divide,
-    floor_divide,
     numpy_type,
     operand,
-    remainder,
     string_array,
     to_array,
 )
@@ -73,17 +70,10 @@ def _unary(function: Function) -> Callable[..., Any]:
     return call
 
 
-add, subtract, multiply = map(_binary, (np.add, np.subtract, np.multiply))
 minimum, maximum, equal, not_equal = map(_binary, (np.minimum, np.maximum, np.equal, np.not_equal))
-less, less_equal, greater, greater_equal = map(_binary, (np.less, np.less_equal, np.greater, np.greater_equal))
-logical_and, logical_or, logical_xor = map(_binary, (np.logical_and, np.logical_or, np.logical_xor))
-floordiv, floormod, divided = map(_binary, (floor_divide, remainder, divide))
 bitwise_and, bitwise_or, bitwise_xor = map(_binary, (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 left_shift, right_shift = map(_binary, (np.left_shift, np.right_shift))
-logical_not, negative, absolute, sign = map(_unary, (np.logical_not, np.negative, np.abs, np.sign))
-exp, log, tanh, sqrt, rounded, floor, ceil = map(
-    _unary, (np.exp, np.log, np.tanh, np.sqrt, np.round, np.floor, np.ceil)
-)
+absolute, exp, tanh, rounded = map(_unary, (np.abs, np.exp, np.tanh, np.round))
 sigmoid = _unary(lambda x: 1 / (1 + np.exp(-x)))
 softplus = _unary(lambda x: np.logaddexp(x, 0))
 relu, relu6 = _unary(lambda x: np.maximum(x, 0)), _unary(lambda x: np.clip(x, 0, 6))
@@ -169,14 +159,6 @@ def _reduced_rows(
 reduce_sum, reduce_prod = _reduction(np.add, lambda _: 0), _reduction(np.multiply, lambda _: 1)
 reduce_max, reduce_min = _reduction(np.maximum, _lowest), _reduction(np.minimum, _highest)
 reduce_any, reduce_all = _reduction(np.logical_or, lambda _: False), _reduction(np.logical_and, lambda _: True)
-
-
-def reduce_mean(input_tensor: Value, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The mean, in the type of the values."""
-    array = to_array(input_tensor)
-    with np.errstate(all="ignore"):
-        count = array.size / max(np.sum(np.zeros_like(array, bool), _axis(axis)).size, 1)
-        return Tensor(np.sum(array, _axis(axis), array.dtype, keepdims=keepdims) / np.asarray(count, array.dtype))
 
 
 def reduce_logsumexp(input_tensor: Value, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -346,17 +328,6 @@ def invert_permutation(x: Value) -> Tensor:
 def bitcast(input: Value, type: Kind) -> Tensor:
     """The same bits as another type of the same size."""
     return Tensor(to_array(input).view(numpy_type(type)))
-
-
-def tensordot(a: Value, b: Value, axes: Value) -> Tensor:
-    """The sum of products over some axes."""
-    return Tensor(np.tensordot(to_array(a), to_array(b), axes))
-
-
-def norm(tensor: Value) -> Tensor:
-    """The Euclidean length of all values."""
-    array = to_array(tensor)
-    return Tensor(np.sqrt(np.sum(array * array)))
 
 
 def unique(x: Value, out_idx: Kind = "int32") -> tuple[Tensor, Tensor]:

@@ -118,10 +118,6 @@ class RaggedTensor:
         """Where each row begins."""
         return self.row_splits[:-1]
 
-    def value_rowids(self) -> Tensor:
-        """The row of each value."""
-        return Tensor(self.rows())
-
     def rows(self) -> np.ndarray:
         """The row of each value."""
         splits = self.row_splits.array

@@ -79,11 +79,6 @@ def shape_of(input: Value, out_type: Kind = "int32") -> Tensor:
     return Tensor(np.array(to_array(input).shape, numpy_type(out_type)))
 
 
-def rank(input: Value) -> Tensor:
-    """The number of axes."""
-    return Tensor(np.array(to_array(input).ndim, np.int32))
-
-
 def reshape(tensor: Value, shape: Sizes) -> Tensor:
     """The same values in another shape."""
     try:
@@ -109,24 +104,9 @@ def expand_dims(input: Value, axis: Value) -> Any:
     return Tensor(np.expand_dims(to_array(input), int(axis)))
 
 
-def squeeze(input: Value, axis: Value = None) -> Tensor:
-    """Without axes of size 1."""
-    return Tensor(np.squeeze(to_array(input), tuple(axis) if isinstance(axis, list) else axis))
-
-
 def transpose(a: Value, perm: Value = None) -> Tensor:
     """The axes in another order."""
     return Tensor(np.transpose(to_array(a), None if perm is None else sizes_of(perm)))
-
-
-def roll(input: Value, shift: Value, axis: Value) -> Tensor:
-    """The values, each `shift` places later."""
-    return Tensor(np.roll(to_array(input), int(shift), int(axis)))
-
-
-def reverse(tensor: Value, axis: Value) -> Tensor:
-    """Backwards along axes."""
-    return Tensor(np.flip(to_array(tensor), sizes_of(axis)))
 
 
 def tile(input: Value, multiples: Sizes) -> Tensor:

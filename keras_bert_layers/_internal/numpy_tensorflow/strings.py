@@ -151,43 +151,19 @@ def unicode_decode_with_offsets(
     errors: str = "replace",
 ) -> tuple[Any, Any]:
     """The code points of strings `[B]`, and the byte at which each character begins, int64."""
+    if errors != "ignore":
+        raise NotImplementedError(f"errors={errors!r}")
     texts = strings_of(input)
-    flat = texts.ravel()
-    if errors == "strict":
-        _characters(flat, errors)
-    codes, splits, _ = _characters(flat, "surrogateescape")
-    sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+    codes, splits, _ = _characters(texts.ravel(), "surrogateescape")
     is_broken = (codes >= _ESCAPED[0]) & (codes <= _ESCAPED[1])
-    if (found := is_broken.any()) and errors != "strict":
-        sizes[is_broken] = 1
+    sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+    sizes[is_broken] = 1
     before = splits_of(sizes)
     starts = before[:-1] - np.repeat(before[splits[:-1]], np.diff(splits))
-    if found:
-        if errors == "replace":  # a character for each maximal part, not for each byte
-            is_broken &= ~_begins_part(codes, is_broken, splits)
-            codes = np.where((codes >= _ESCAPED[0]) & (codes <= _ESCAPED[1]), np.int32(_REPLACEMENT), codes)
+    if is_broken.any():
         splits = splits_of(~is_broken * np.int64(1))[splits]
         codes, starts = codes[~is_broken], starts[~is_broken]
     return _by_text(Tensor(codes), splits, texts.shape), _by_text(Tensor(starts), splits, texts.shape)
-
-
-def _begins_part(codes: np.ndarray, is_broken: np.ndarray, splits: np.ndarray) -> np.ndarray:
-    """Whether each broken byte begins what Python replaces by one character."""
-    begins = np.zeros(len(codes), bool)
-    places = np.flatnonzero(is_broken)
-    is_next = np.diff(places, prepend=-2) == 1
-    is_next &= ~np.isin(places, splits)
-    firsts = np.flatnonzero(~is_next)
-    for run in np.split(places, firsts[1:]):
-        rest = bytes((codes[run] - _ESCAPED[0] + 0x80).tolist())
-        place = 0
-        while place < len(rest):
-            begins[run[place]] = True
-            try:
-                rest[place:].decode()
-            except UnicodeDecodeError as error:
-                place += error.end
-    return begins
 
 
 def unicode_encode(input: Value, output_encoding: str, errors: str = "replace") -> Any:
@@ -300,15 +276,3 @@ def as_string(input: Value) -> Tensor:
     """Integers as strings."""
     array = to_array(input)
     return Tensor(string_array([str(value).encode() for value in array.ravel().tolist()]).reshape(array.shape))
-
-
-@on_values
-def lower(input: Value, encoding: str = "") -> Tensor:
-    """Strings in lower case, of ASCII unless an encoding is given."""
-    return _mapped((lambda text: text.decode().lower().encode()) if encoding else bytes.lower, strings_of(input))
-
-
-@on_values
-def strip(input: Value) -> Tensor:
-    """Strings without whitespace around them."""
-    return _mapped(bytes.strip, strings_of(input))

@@ -67,10 +67,6 @@ class Tensor:
         if not TensorShape(shape).is_compatible_with(self.shape):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}.")
 
-    def get_shape(self) -> TensorShape:
-        """The sizes of the axes."""
-        return self.shape
-
     def __array__(self, dtype: Kind = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.array, dtype) if copy else np.asarray(self.array, dtype)
 
