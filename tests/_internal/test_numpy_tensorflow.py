@@ -516,6 +516,21 @@ def test_patterns_of_re2(pattern):
         check(lambda tf: tf.strings.regex_replace(texts, pattern, rewrite))
 
 
+@pytest.mark.parametrize(
+    "pattern", [f"[{WHITESPACE}]*<mask>|</s>|  a", f"</s>|[{WHITESPACE}]*<mask>", "[ab]+$", "[ab]+c|[ab]+"]
+)
+def test_patterns_that_begin_with_a_run(pattern):
+    draw = random.Random(6)
+    texts = ["".join(draw.choices(["<mask>", " ", "  a", "</s>", "a", "b", "c", "\u3000"], k=8)) for _ in range(300)]
+    check(lambda tf: tf.strings.regex_replace(texts, pattern, r"<\0>"))
+
+
+def test_long_runs_take_time_that_is_linear():
+    text = b"x" + b" " * 200_000 + b"x"
+    for pattern in (f"[{WHITESPACE}]*<mask>|</s>", f"[{WHITESPACE}]+$"):  # minutes, if each space was tried
+        assert numpy_tensorflow.strings.regex_replace(text, pattern, "").numpy() == text
+
+
 def test_a_pattern_that_python_reads_in_another_way_is_refused():
     with pytest.raises(NotImplementedError, match="pL"):
         numpy_tensorflow.strings.regex_full_match(["a"], r"\pL")

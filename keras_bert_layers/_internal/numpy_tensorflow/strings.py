@@ -8,15 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal.numpy_tensorflow import patterns
 from keras_bert_layers._internal.numpy_tensorflow.arrays import on_values
 from keras_bert_layers._internal.numpy_tensorflow.fingerprints import fingerprint
-from keras_bert_layers._internal.numpy_tensorflow.patterns import (
-    compiled,
-    decode_bytes,
-    encode_bytes,
-    matcher,
-    rewrite,
-)
+from keras_bert_layers._internal.numpy_tensorflow.patterns import decode_bytes, encode_bytes, matcher
 from keras_bert_layers._internal.numpy_tensorflow.ragged import RaggedTensor, map_flat, splits_of
 from keras_bert_layers._internal.numpy_tensorflow.tensors import Tensor, string_array, to_array
 from keras_bert_layers._internal.numpy_tensorflow.types import OBJECT, Kind, Value, invalid
@@ -87,18 +82,14 @@ def regex_full_match(input: Value, pattern: str) -> Tensor:
 
 
 @on_values
-def regex_replace(input: Value, pattern: str, rewrite: str, replace_global: bool = True) -> Tensor:
+def regex_replace(input: Value, pattern: str, rewrite: str) -> Tensor:
     """Strings with each match of a pattern of RE2 replaced."""
-    replace, template = compiled(pattern).subn, _template(rewrite)
+    template = patterns.template(rewrite)
 
     def replaced(text: bytes) -> bytes:
-        found, count = replace(template, decode_bytes(text), not replace_global)
-        return encode_bytes(found) if count else text
+        return encode_bytes(patterns.replaced(pattern, template, decode_bytes(text)))
 
     return _mapped(replaced, strings_of(input))
-
-
-_template = rewrite
 
 
 @on_values
