@@ -40,3 +40,7 @@ def test_a_module_that_is_not_installed(version, cure, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=f"needs its-package, which is not installed here.*{cure}") as raised:
         _ = LazyModule("not_installed", "its-package").name
     assert raised.value.name == "not_installed"
+
+
+def test_a_substitute_for_a_module_that_is_not_installed():
+    assert LazyModule("not_installed", "its-package", "json").loads("1") == 1

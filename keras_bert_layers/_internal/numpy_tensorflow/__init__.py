@@ -36,7 +36,7 @@ class _Names(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise not_installed(f"{self.__name__}.{name}")
+        raise not_installed(f"`{self.__name__}.{name}`")
 
 
 def _own(module: ModuleType) -> dict[str, Any]:
@@ -51,7 +51,6 @@ def _own(module: ModuleType) -> dict[str, Any]:
 # Of functions, those that cannot have TensorFlow's names in Python.
 _math = _own(arrays) | {
     "abs": arrays.absolute,
-    "divide": arrays.divided,
     "round": arrays.rounded,
     "add_n": shapes.add_n,
 }
@@ -88,7 +87,7 @@ nest = _Names(
         "pack_sequence_as": keras.tree.pack_sequence_as,
     },
 )
-nn = _Names("tf.nn", _chosen("softmax sigmoid tanh relu gelu leaky_relu"))
+nn = _Names("tf.nn", _chosen("elu gelu leaky_relu relu relu6 sigmoid silu softmax softplus tanh"))
 raw_ops = _Names("tf.raw_ops", {"Bucketize": arrays.bucketize})
 strings = _Names("tf.strings", _own(string_functions))
 random = _Names("tf.random", _own(random_numbers))
@@ -102,4 +101,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     if name == "data" and importlib.util.find_spec(f"{__name__}.datasets"):
         return importlib.import_module("keras_bert_layers._internal.numpy_tensorflow.datasets")
-    raise not_installed(f"tf.{name}")
+    raise not_installed(f"`tf.{name}`")

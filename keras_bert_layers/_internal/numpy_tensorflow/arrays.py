@@ -12,15 +12,12 @@ import numpy as np
 from keras_bert_layers._internal.numpy_tensorflow.ragged import RaggedTensor, map_flat
 from keras_bert_layers._internal.numpy_tensorflow.tensors import (
     Tensor,
-    divide,
-    floor_divide,
     numpy_type,
     operand,
-    remainder,
     string_array,
     to_array,
 )
-from keras_bert_layers._internal.numpy_tensorflow.types import OBJECT, Kind, Value, as_dtype, invalid
+from keras_bert_layers._internal.numpy_tensorflow.types import OBJECT, Kind, Value, as_dtype, dtype_of, invalid
 
 #: A ufunc of NumPy, or a function of arrays.
 Function: TypeAlias = Any
@@ -46,8 +43,12 @@ def on_values(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def alike(*values: Value) -> list[np.ndarray]:
     """Values as arrays of one type: that of the first tensor or array among them."""
-    first = next((value for value in values if hasattr(value, "dtype")), values[0])
-    dtype = to_array(first).dtype
+    for value in values:
+        if type(value) is Tensor:
+            dtype = value.array.dtype
+            break
+    else:
+        dtype = to_array(next((value for value in values if hasattr(value, "dtype")), values[0])).dtype
     return [operand(value, dtype) for value in values]
 
 
@@ -69,20 +70,14 @@ def _unary(function: Function) -> Callable[..., Any]:
     return call
 
 
-add, subtract, multiply = map(_binary, (np.add, np.subtract, np.multiply))
 minimum, maximum, equal, not_equal = map(_binary, (np.minimum, np.maximum, np.equal, np.not_equal))
-less, less_equal, greater, greater_equal = map(_binary, (np.less, np.less_equal, np.greater, np.greater_equal))
-logical_and, logical_or, logical_xor = map(_binary, (np.logical_and, np.logical_or, np.logical_xor))
-floordiv, floormod, divided = map(_binary, (floor_divide, remainder, divide))
 bitwise_and, bitwise_or, bitwise_xor = map(_binary, (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 left_shift, right_shift = map(_binary, (np.left_shift, np.right_shift))
-logical_not, negative, absolute, sign = map(_unary, (np.logical_not, np.negative, np.abs, np.sign))
-exp, log, tanh, sqrt, rounded, floor, ceil = map(
-    _unary, (np.exp, np.log, np.tanh, np.sqrt, np.round, np.floor, np.ceil)
-)
+absolute, exp, tanh, rounded = map(_unary, (np.abs, np.exp, np.tanh, np.round))
 sigmoid = _unary(lambda x: 1 / (1 + np.exp(-x)))
 softplus = _unary(lambda x: np.logaddexp(x, 0))
-relu = _unary(lambda x: np.maximum(x, 0))
+relu, relu6 = _unary(lambda x: np.maximum(x, 0)), _unary(lambda x: np.clip(x, 0, 6))
+silu, elu = _unary(lambda x: x / (1 + np.exp(-x))), _unary(lambda x: np.where(x > 0, x, np.expm1(x)))
 
 
 def leaky_relu(features: Value, alpha: float = 0.2) -> Tensor:
@@ -164,14 +159,6 @@ def _reduced_rows(
 reduce_sum, reduce_prod = _reduction(np.add, lambda _: 0), _reduction(np.multiply, lambda _: 1)
 reduce_max, reduce_min = _reduction(np.maximum, _lowest), _reduction(np.minimum, _highest)
 reduce_any, reduce_all = _reduction(np.logical_or, lambda _: False), _reduction(np.logical_and, lambda _: True)
-
-
-def reduce_mean(input_tensor: Value, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The mean, in the type of the values."""
-    array = to_array(input_tensor)
-    with np.errstate(all="ignore"):
-        count = array.size / max(np.sum(np.zeros_like(array, bool), _axis(axis)).size, 1)
-        return Tensor(np.sum(array, _axis(axis), array.dtype, keepdims=keepdims) / np.asarray(count, array.dtype))
 
 
 def reduce_logsumexp(input_tensor: Value, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -316,9 +303,17 @@ def _zero(_: np.dtype) -> int:
     return 0
 
 
+def _smallest(dtype: np.dtype) -> Any:
+    return dtype_of(dtype).min
+
+
+def _largest(dtype: np.dtype) -> Any:
+    return dtype_of(dtype).max
+
+
 unsorted_segment_sum, segment_sum = _unsorted_segments(np.add, _zero), _segments(np.add, _zero)
-unsorted_segment_max, segment_max = _unsorted_segments(np.maximum, _lowest), _segments(np.maximum, _lowest)
-unsorted_segment_min, segment_min = _unsorted_segments(np.minimum, _highest), _segments(np.minimum, _highest)
+unsorted_segment_max, segment_max = _unsorted_segments(np.maximum, _smallest), _segments(np.maximum, _smallest)
+unsorted_segment_min, segment_min = _unsorted_segments(np.minimum, _largest), _segments(np.minimum, _largest)
 unsorted_segment_mean, segment_mean = _mean_of(unsorted_segment_sum), _mean_of(segment_sum)
 
 
@@ -333,17 +328,6 @@ def invert_permutation(x: Value) -> Tensor:
 def bitcast(input: Value, type: Kind) -> Tensor:
     """The same bits as another type of the same size."""
     return Tensor(to_array(input).view(numpy_type(type)))
-
-
-def tensordot(a: Value, b: Value, axes: Value) -> Tensor:
-    """The sum of products over some axes."""
-    return Tensor(np.tensordot(to_array(a), to_array(b), axes))
-
-
-def norm(tensor: Value) -> Tensor:
-    """The Euclidean length of all values."""
-    array = to_array(tensor)
-    return Tensor(np.sqrt(np.sum(array * array)))
 
 
 def unique(x: Value, out_idx: Kind = "int32") -> tuple[Tensor, Tensor]:

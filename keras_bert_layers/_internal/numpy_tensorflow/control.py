@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.numpy_tensorflow.ragged import RaggedTensor
-from keras_bert_layers._internal.numpy_tensorflow.shapes import stack
 from keras_bert_layers._internal.numpy_tensorflow.tensors import Tensor, convert_to_tensor, to_array
-from keras_bert_layers._internal.numpy_tensorflow.types import Kind, Value, as_dtype, invalid
+from keras_bert_layers._internal.numpy_tensorflow.types import Kind, Value, invalid
 
 
 def function(func: Callable[..., Any] | None = None, input_signature: Value = None, **options: Any) -> Any:
@@ -53,15 +52,6 @@ def _as_tensors(value: Value) -> Any:
     return Tensor(to_array(value)) if isinstance(value, int | float | np.ndarray | np.generic) else value
 
 
-def map_fn(fn: Callable[[Any], Any], elems: Value, fn_output_signature: Value = None, **options: Any) -> Any:
-    """A function of each row."""
-    rows = [convert_to_tensor(fn(row)) for row in convert_to_tensor(elems)]
-    if hasattr(fn_output_signature, "ragged_rank"):
-        lengths = np.array([*map(len, rows)], np.int64)
-        return RaggedTensor.from_row_lengths(np.concatenate([row.array for row in rows]), lengths)
-    return stack(rows)
-
-
 def numpy_function(func: Callable[..., Any], inp: Value, Tout: Kind, stateful: bool = True) -> Any:  # noqa: N803
     """What a function of arrays returns, as tensors."""
     found = func(*(to_array(value)[()] for value in inp))
@@ -73,11 +63,6 @@ def numpy_function(func: Callable[..., Any], inp: Value, Tout: Kind, stateful: b
 def null_context(*_: Value) -> contextlib.AbstractContextManager[None]:
     """A context that does nothing."""
     return contextlib.nullcontext()
-
-
-def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns a value and its gradient, without the gradient."""
-    return lambda *values: f(*values)[0]
 
 
 def check(condition: Value, data: Value, summarize: int = 3) -> None:
@@ -99,8 +84,3 @@ def check_less_equal(x: Value, y: Value, message: Value = None, summarize: Value
 def is_tensor(x: Value) -> bool:
     """Whether a value is a tensor, whole or ragged."""
     return isinstance(x, Tensor | RaggedTensor)
-
-
-def type_of(dtype: Kind) -> Any:
-    """The type of TensorFlow's or NumPy's name."""
-    return as_dtype(dtype)

@@ -12,7 +12,8 @@ _BROKEN = "\udc80-\udcff"
 _ANY, _BYTE = f"[^\n{_BROKEN}]", r"[\s\S]"
 # RE2's classes are of ASCII.
 _CLASSES = {"s": "\\t\\n\\f\\r ", "d": "0-9", "w": "0-9A-Za-z_"}
-_RUN_TO_END = re.compile(r"(\[[^\]\\]*\])\+\$")
+# A run of characters of a class with which a pattern, or one of several, begins.
+_RUN = re.compile(r"(?:^|(?<=\|))(\[[^\]\\]*\])[*+]")
 
 
 def decode_bytes(text: bytes) -> str:
@@ -27,15 +28,40 @@ def encode_bytes(text: str) -> bytes:
 
 @functools.lru_cache(512)
 def compiled(pattern: str | bytes) -> re.Pattern[str]:
-    """An RE2 pattern for texts of `decode_bytes`.
+    """An RE2 pattern for texts of `decode_bytes`."""
+    return re.compile(_translated(_text(pattern)), re.ASCII)
 
-    A run of characters of a class up to the end begins where a run does; without this, Python would try each of its
-    characters, which is quadratic.
+
+@functools.lru_cache(512)
+def _searched(pattern: str | bytes) -> re.Pattern[str] | None:
+    """The same for places after the first, if it begins with a run: each run is tried from its beginning alone."""
+    text, count = _RUN.subn(r"(?<!\1)\g<0>", _text(pattern))
+    return re.compile(_translated(text), re.ASCII) if count else None
+
+
+def matches(pattern: str | bytes, text: str) -> Iterator[re.Match[str]]:
+    """The matches of an RE2 pattern, of which none is empty, in a text of `decode_bytes`.
+
+    Python would try each character of a run that the pattern may begin with, which is quadratic.
     """
-    text = pattern.decode() if isinstance(pattern, bytes) else pattern
-    run = _RUN_TO_END.fullmatch(text)
-    before = f"(?<!{_translated(run[1])})" if run else ""
-    return re.compile(before + _translated(text), re.ASCII)
+    whole, searched, place = compiled(pattern), _searched(pattern), 0
+    if searched is None:
+        yield from whole.finditer(text)
+        return
+    while found := whole.match(text, place) or searched.search(text, place):
+        yield found
+        place = found.end() + (found.end() == found.start())
+
+
+def replaced(pattern: str | bytes, template: str, text: str) -> str:
+    """A text with a template of Python in place of each match of an RE2 pattern."""
+    if _searched(pattern) is None:
+        return compiled(pattern).sub(template, text)
+    parts, place = [], 0
+    for found in matches(pattern, text):
+        parts += [text[place : found.start()], found.expand(template)]
+        place = found.end()
+    return "".join([*parts, text[place:]])
 
 
 @functools.lru_cache(512)
@@ -44,7 +70,7 @@ def matcher(pattern: str | bytes) -> Callable[[str], object]:
 
     A pattern between two `\C*` is searched, which is faster.
     """
-    text = pattern.decode() if isinstance(pattern, bytes) else pattern
+    text = _text(pattern)
     inner = text.removeprefix(r"\C*").removesuffix(r"\C*")
     if "|" in inner and not inner.startswith(("(?:", "[")):
         return compiled(text).fullmatch
@@ -53,10 +79,13 @@ def matcher(pattern: str | bytes) -> Callable[[str], object]:
     return found.search if text.startswith(r"\C*") else found.match
 
 
-def rewrite(template: str | bytes) -> str:
+def template(rewrite: str | bytes) -> str:
     r"""A replacement with groups, `\0` for all that is found."""
-    text = template.decode() if isinstance(template, bytes) else template
-    return re.sub(r"\\(\d)", r"\\g<\1>", text)
+    return re.sub(r"\\(\d)", r"\\g<\1>", _text(rewrite))
+
+
+def _text(text: str | bytes) -> str:
+    return text.decode() if isinstance(text, bytes) else text
 
 
 def _translated(pattern: str) -> str:

@@ -118,10 +118,6 @@ class RaggedTensor:
         """Where each row begins."""
         return self.row_splits[:-1]
 
-    def value_rowids(self) -> Tensor:
-        """The row of each value."""
-        return Tensor(self.rows())
-
     def rows(self) -> np.ndarray:
         """The row of each value."""
         splits = self.row_splits.array
@@ -262,7 +258,7 @@ def _clipped(bound: int | None, lengths: np.ndarray, otherwise: np.ndarray) -> n
 
 def _splits(values: Value) -> np.ndarray:
     array = to_array(values)
-    is_kept = array.dtype == np.int32 and type(values) is Tensor
+    is_kept = array.dtype == np.int32 and hasattr(values, "dtype")
     return array if is_kept or array.dtype == _INT64 else array.astype(_INT64)
 
 

@@ -18,26 +18,26 @@ class Generator:
     """Random integers, the same as TensorFlow's: Philox with ten rounds, which counts from the seed.
 
     Args:
-        state: the counter, 128 bits.
+        state: the counter, 128 bits, and the key, 64 bits above them.
 
     References:
         Salmon et al. 2011, https://doi.org/10.1145/2063384.2063405.
     """
 
     def __init__(self, state: int):
-        self._counter = state
+        self._counter, self._key = state & (2**128 - 1), state >> 128
 
     @classmethod
     def from_seed(cls, seed: int) -> Generator:
         """The generator of a seed."""
-        return cls(int(seed) & (2**64 - 1))
+        return cls(int(seed) & (2**192 - 1))
 
     def uniform_full_int(self, shape: Sizes, dtype: Kind = "int64") -> Tensor:
         """One integer, int64 `()`."""
         if list(shape):
             raise NotImplementedError(f"random integers of shape {list(shape)}")
         a, b, c, d = (self._counter >> bits & _BITS for bits in (0, 32, 64, 96))
-        key = [0, 0]
+        key = [self._key & _BITS, self._key >> 32]
         for _ in range(_ROUNDS):
             first, second = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
             a, b, c, d = second >> 32 ^ b ^ key[0], second & _BITS, first >> 32 ^ d ^ key[1], first & _BITS

@@ -62,7 +62,9 @@ def integers(start: Value, limit: Value = None, delta: Value = 1, dtype: Kind = 
     if kind is None:
         parts = [part for part in (begin, end, delta) if hasattr(part, "dtype")]
         kind = to_array(parts[0] if parts else [begin, end, delta]).dtype
-    values = (part.array[()] if type(part) is Tensor else part for part in (begin, end, delta))
+    values = [part.array[()] if type(part) is Tensor else part for part in (begin, end, delta)]
+    if values[0] > values[1] and delta > 0:
+        raise invalid(f"Requires start <= limit when delta > 0: {values[0]}/{values[1]}")
     return Tensor(np.arange(*values, dtype=kind))
 
 
@@ -75,11 +77,6 @@ def size(input: Value, out_type: Kind = "int32") -> Tensor:
 def shape_of(input: Value, out_type: Kind = "int32") -> Tensor:
     """The sizes of the axes."""
     return Tensor(np.array(to_array(input).shape, numpy_type(out_type)))
-
-
-def rank(input: Value) -> Tensor:
-    """The number of axes."""
-    return Tensor(np.array(to_array(input).ndim, np.int32))
 
 
 def reshape(tensor: Value, shape: Sizes) -> Tensor:
@@ -107,24 +104,9 @@ def expand_dims(input: Value, axis: Value) -> Any:
     return Tensor(np.expand_dims(to_array(input), int(axis)))
 
 
-def squeeze(input: Value, axis: Value = None) -> Tensor:
-    """Without axes of size 1."""
-    return Tensor(np.squeeze(to_array(input), tuple(axis) if isinstance(axis, list) else axis))
-
-
 def transpose(a: Value, perm: Value = None) -> Tensor:
     """The axes in another order."""
     return Tensor(np.transpose(to_array(a), None if perm is None else sizes_of(perm)))
-
-
-def roll(input: Value, shift: Value, axis: Value) -> Tensor:
-    """The values, each `shift` places later."""
-    return Tensor(np.roll(to_array(input), int(shift), int(axis)))
-
-
-def reverse(tensor: Value, axis: Value) -> Tensor:
-    """Backwards along axes."""
-    return Tensor(np.flip(to_array(tensor), sizes_of(axis)))
 
 
 def tile(input: Value, multiples: Sizes) -> Tensor:
@@ -270,17 +252,9 @@ def tensor_scatter_nd_add(tensor: Value, indices: Value, updates: Value) -> Tens
     return _scattered(np.add.at, to_array(tensor).copy(), indices, updates)
 
 
-def boolean_mask(tensor: Value, mask: Value, axis: int | None = None) -> Any:
+def boolean_mask(tensor: Value, mask: Value, axis: int | None = None) -> Tensor:
     """The values where a mask is true."""
-    if isinstance(mask, RaggedTensor):
-        kept = mask.flat_values.array
-        counts = np.concatenate([[0], np.cumsum(kept)])[mask.row_splits.array]
-        return RaggedTensor(tensor.flat_values[kept], Tensor(counts))
-    where_true = to_array(mask)
-    if isinstance(tensor, RaggedTensor):
-        return gather(tensor, np.flatnonzero(where_true))
-    array = to_array(tensor)
-    return Tensor(array[(slice(None),) * (axis or 0) + (where_true,)])
+    return Tensor(to_array(tensor)[(slice(None),) * (axis or 0) + (to_array(mask),)])
 
 
 def where(condition: Value, x: Value = None, y: Value = None) -> Any:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal.numpy_tensorflow import patterns
 from keras_bert_layers._internal.numpy_tensorflow.arrays import on_values
 from keras_bert_layers._internal.numpy_tensorflow.fingerprints import fingerprint
-from keras_bert_layers._internal.numpy_tensorflow.patterns import (
-    compiled,
-    decode_bytes,
-    encode_bytes,
-    matcher,
-    rewrite,
-)
+from keras_bert_layers._internal.numpy_tensorflow.patterns import decode_bytes, encode_bytes, matcher
 from keras_bert_layers._internal.numpy_tensorflow.ragged import RaggedTensor, map_flat, splits_of
 from keras_bert_layers._internal.numpy_tensorflow.tensors import Tensor, string_array, to_array
 from keras_bert_layers._internal.numpy_tensorflow.types import OBJECT, Kind, Value, invalid
@@ -33,8 +28,12 @@ def strings_of(value: Value) -> np.ndarray:
 
 
 def _mapped(function: Callable[[bytes], Any], texts: np.ndarray, dtype: Kind = OBJECT) -> Tensor:
-    """A function of each string."""
-    found = map(function, texts.ravel().tolist())
+    """A function of each string, called once for equal ones: many are the same word."""
+    values = texts.ravel().tolist()
+    found: Iterable[Any] = map(function, values)
+    if len(values) > 1:
+        known = {text: function(text) for text in set(values)}
+        found = map(known.__getitem__, values)
     if dtype != OBJECT:
         return Tensor(np.fromiter(found, dtype, texts.size).reshape(texts.shape))
     return Tensor(string_array(list(found)).reshape(texts.shape))
@@ -83,18 +82,14 @@ def regex_full_match(input: Value, pattern: str) -> Tensor:
 
 
 @on_values
-def regex_replace(input: Value, pattern: str, rewrite: str, replace_global: bool = True) -> Tensor:
+def regex_replace(input: Value, pattern: str, rewrite: str) -> Tensor:
     """Strings with each match of a pattern of RE2 replaced."""
-    replace, template = compiled(pattern).subn, _template(rewrite)
+    template = patterns.template(rewrite)
 
     def replaced(text: bytes) -> bytes:
-        found, count = replace(template, decode_bytes(text), not replace_global)
-        return encode_bytes(found) if count else text
+        return encode_bytes(patterns.replaced(pattern, template, decode_bytes(text)))
 
     return _mapped(replaced, strings_of(input))
-
-
-_template = rewrite
 
 
 @on_values
@@ -147,43 +142,19 @@ def unicode_decode_with_offsets(
     errors: str = "replace",
 ) -> tuple[Any, Any]:
     """The code points of strings `[B]`, and the byte at which each character begins, int64."""
+    if errors != "ignore":
+        raise NotImplementedError(f"errors={errors!r}")
     texts = strings_of(input)
-    flat = texts.ravel()
-    if errors == "strict":
-        _characters(flat, errors)
-    codes, splits, _ = _characters(flat, "surrogateescape")
-    sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+    codes, splits, _ = _characters(texts.ravel(), "surrogateescape")
     is_broken = (codes >= _ESCAPED[0]) & (codes <= _ESCAPED[1])
-    if (found := is_broken.any()) and errors != "strict":
-        sizes[is_broken] = 1
+    sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+    sizes[is_broken] = 1
     before = splits_of(sizes)
     starts = before[:-1] - np.repeat(before[splits[:-1]], np.diff(splits))
-    if found:
-        if errors == "replace":  # a character for each maximal part, not for each byte
-            is_broken &= ~_begins_part(codes, is_broken, splits)
-            codes = np.where((codes >= _ESCAPED[0]) & (codes <= _ESCAPED[1]), np.int32(_REPLACEMENT), codes)
+    if is_broken.any():
         splits = splits_of(~is_broken * np.int64(1))[splits]
         codes, starts = codes[~is_broken], starts[~is_broken]
     return _by_text(Tensor(codes), splits, texts.shape), _by_text(Tensor(starts), splits, texts.shape)
-
-
-def _begins_part(codes: np.ndarray, is_broken: np.ndarray, splits: np.ndarray) -> np.ndarray:
-    """Whether each broken byte begins what Python replaces by one character."""
-    begins = np.zeros(len(codes), bool)
-    places = np.flatnonzero(is_broken)
-    is_next = np.diff(places, prepend=-2) == 1
-    is_next &= ~np.isin(places, splits)
-    firsts = np.flatnonzero(~is_next)
-    for run in np.split(places, firsts[1:]):
-        rest = bytes((codes[run] - _ESCAPED[0] + 0x80).tolist())
-        place = 0
-        while place < len(rest):
-            begins[run[place]] = True
-            try:
-                rest[place:].decode()
-            except UnicodeDecodeError as error:
-                place += error.end
-    return begins
 
 
 def unicode_encode(input: Value, output_encoding: str, errors: str = "replace") -> Any:
@@ -195,17 +166,19 @@ def unicode_encode(input: Value, output_encoding: str, errors: str = "replace") 
             return input.with_values(unicode_encode(input.values, output_encoding, errors))
         return Tensor(_encoded(input.values.array, input.row_splits.array, errors))
     codes = to_array(input)
-    flat = codes.reshape(-1, codes.shape[-1]) if codes.size else codes.reshape(int(np.prod(codes.shape[:-1])), -1)
-    if flat.shape[-1] == 1:
-        found = string_array([character.encode() for character in _text(flat.ravel(), errors)])
+    if codes.shape[-1] == 1:
+        found = string_array([character.encode() for character in _text(codes.ravel(), errors)])
     else:
-        found = _encoded(flat.ravel(), np.arange(len(flat) + 1) * flat.shape[-1], errors)
+        found = _encoded(codes.ravel(), np.arange(int(np.prod(codes.shape[:-1])) + 1) * codes.shape[-1], errors)
     return Tensor(found.reshape(codes.shape[:-1]))
 
 
 def _encoded(codes: np.ndarray, splits: np.ndarray, errors: str) -> np.ndarray:
-    text = _text(codes, errors)
-    return string_array([text[a:b].encode() for a, b in itertools.pairwise(splits.tolist())])
+    text = _text(codes, errors).encode()
+    if len(text) > len(codes):
+        begins = np.flatnonzero(np.frombuffer(text, np.int8) >= -0x40)
+        splits = np.append(begins, len(text))[splits]
+    return string_array([text[a:b] for a, b in itertools.pairwise(splits.tolist())])
 
 
 def _text(codes: np.ndarray, errors: str) -> str:
@@ -294,15 +267,3 @@ def as_string(input: Value) -> Tensor:
     """Integers as strings."""
     array = to_array(input)
     return Tensor(string_array([str(value).encode() for value in array.ravel().tolist()]).reshape(array.shape))
-
-
-@on_values
-def lower(input: Value, encoding: str = "") -> Tensor:
-    """Strings in lower case, of ASCII unless an encoding is given."""
-    return _mapped((lambda text: text.decode().lower().encode()) if encoding else bytes.lower, strings_of(input))
-
-
-@on_values
-def strip(input: Value) -> Tensor:
-    """Strings without whitespace around them."""
-    return _mapped(bytes.strip, strings_of(input))

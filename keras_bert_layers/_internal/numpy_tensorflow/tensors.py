@@ -21,7 +21,7 @@ from keras_bert_layers._internal.numpy_tensorflow.types import (
 
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 # What a type takes without loss of kind, by NumPy's letters for kinds.
-_COMPATIBLE = {"i": "iu", "u": "iu", "f": "iuf", "b": "b", "V": "iufV"}
+_COMPATIBLE = {"i": "iub", "u": "iub", "f": "iuf", "b": "b", "V": "iufV"}
 
 
 class Tensor:
@@ -66,10 +66,6 @@ class Tensor:
         """Checks the shape; ValueError."""
         if not TensorShape(shape).is_compatible_with(self.shape):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}.")
-
-    def get_shape(self) -> TensorShape:
-        """The sizes of the axes."""
-        return self.shape
 
     def __array__(self, dtype: Kind = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.array, dtype) if copy else np.asarray(self.array, dtype)
@@ -140,6 +136,8 @@ def operand(value: Value, dtype: np.dtype) -> Any:
         if value.array.dtype != dtype:
             raise invalid(f"expected values of {dtype}, but they are of {value.array.dtype}")
         return value.array
+    if type(value) is int and dtype.kind in "iuf":
+        return np.array(value, dtype)
     return to_array(value, dtype)
 
 
@@ -239,7 +237,9 @@ def to_array(value: Value, dtype: np.dtype | None = None) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind in "SUOT":
         array = string_array(list(map(_encoded, array.ravel().tolist()))).reshape(array.shape)
-    return _in_kind(array, dtype)
+    if dtype is None or (array.dtype == OBJECT) != (dtype == OBJECT):
+        return _in_kind(array, dtype)
+    return array.astype(dtype, copy=False)
 
 
 def _of_list(value: Value, dtype: np.dtype | None) -> np.ndarray:
@@ -255,7 +255,7 @@ def _of_list(value: Value, dtype: np.dtype | None) -> np.ndarray:
         return np.stack([to_array(part, dtype) for part in value])
     if kinds <= {list, tuple} and _has_numbers(value):
         return _of_numbers(value, dtype)
-    if any(issubclass(kind, list | tuple) or hasattr(kind, "__array__") for kind in kinds):
+    if any(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
         parts = [to_array(part, dtype) for part in value]
         if len({part.shape for part in parts}) > 1:
             raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")

@@ -156,14 +156,6 @@ class TensorShape(tuple[Any, ...]):
         """The sizes."""
         return list(self)
 
-    def is_fully_defined(self) -> bool:
-        """Whether all sizes are known."""
-        return self.rank is not None and None not in self
-
-    def num_elements(self) -> int | None:
-        """The number of values, None if it is not known."""
-        return int(np.prod(tuple(self), dtype=np.int64)) if self.is_fully_defined() else None
-
     def is_compatible_with(self, other: Value) -> bool:
         """Whether both can be the shape of one tensor."""
         other = other if isinstance(other, TensorShape) else TensorShape(other)
@@ -171,11 +163,6 @@ class TensorShape(tuple[Any, ...]):
             return True
         pairs = zip(self, other, strict=False)
         return len(self) == len(other) and all(a is None or b is None or a == b for a, b in pairs)
-
-    @property
-    def ndims(self) -> int | None:
-        """The number of axes."""
-        return self.rank
 
     def __getitem__(self, index: Value) -> Any:
         found = super().__getitem__(index)

@@ -126,6 +126,7 @@ class TokenMatcher:
         hashes = tf.strings.to_hash_bucket_fast(list(by_content), NUM_BUCKETS).numpy()
         order = np.argsort(hashes)
         self._hashes = hashes[order]
+        self._longest = max(len(content.encode()) for content in by_content)
         self._contents = np.array(list(by_content), object)[order]
         found = [list(by_content.values())[index] for index in order]
         self._ids = np.array([ids(token.content) for token in found], np.int32)
@@ -150,7 +151,9 @@ class TokenMatcher:
 
     def _identified(self, spans: Spans) -> tuple[Spans, tf.Tensor]:
         """The spans with the ids of tokens, and the index of each span's token (any for other spans)."""
-        hashes = tf.strings.to_hash_bucket_fast(spans.texts, NUM_BUCKETS)
+        # Of a longer text, which is no token, no more than shows that it is none.
+        beginnings = tf.strings.substr(spans.texts, 0, self._longest + 1)
+        hashes = tf.strings.to_hash_bucket_fast(beginnings, NUM_BUCKETS)
         tokens = tf.minimum(tf.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
         is_token = tf.gather(self._contents, tokens) == spans.texts
         return spans._replace(forced_ids=tf.where(is_token, tf.gather(self._ids, tokens), NOT_FORCED)), tokens

@@ -29,7 +29,7 @@ def text_ids(table: Tensor) -> Any:
     Returns:
         int32 `(batch, columns)`, with `ABSENT` for absent negatives.
     """
-    ids = tf.reshape(tf.unique(tf.reshape(table, [-1])).idx, tf.shape(table))
+    ids = tf.reshape(tf.unique(tf.reshape(table, [-1]))[1], tf.shape(table))
     is_absent = tf.equal(table[:, 2:], "")
     ids = tf.concat([ids[:, :2], tf.where(is_absent, ABSENT, ids[:, 2:])], axis=1)
     return tf.ensure_shape(ids, table.shape)
