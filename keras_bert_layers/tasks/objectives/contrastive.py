@@ -32,7 +32,8 @@ def text_ids(table: Tensor) -> Any:
     ids = tf.reshape(tf.unique(tf.reshape(table, [-1]))[1], tf.shape(table))
     is_absent = tf.equal(table[:, 2:], "")
     ids = tf.concat([ids[:, :2], tf.where(is_absent, ABSENT, ids[:, 2:])], axis=1)
-    return tf.ensure_shape(ids, table.shape)
+    ids.set_shape(table.shape)
+    return ids
 
 
 def column_by_column(table: Tensor) -> Any:
