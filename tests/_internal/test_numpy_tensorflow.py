@@ -522,7 +522,8 @@ def test_patterns_of_re2(pattern):
 def test_patterns_that_begin_with_a_run(pattern):
     draw = random.Random(6)
     texts = ["".join(draw.choices(["<mask>", " ", "  a", "</s>", "a", "b", "c", "\u3000"], k=8)) for _ in range(300)]
-    check(lambda tf: tf.strings.regex_replace(texts, pattern, r"<\0>"))
+    for each in (True, False):
+        check(lambda tf, each=each: tf.strings.regex_replace(texts, pattern, r"<\0>", replace_global=each))
 
 
 def test_long_runs_take_time_that_is_linear():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
@@ -53,12 +54,12 @@ def matches(pattern: str | bytes, text: str) -> Iterator[re.Match[str]]:
         place = found.end() + (found.end() == found.start())
 
 
-def replaced(pattern: str | bytes, template: str, text: str) -> str:
-    """A text with a template of Python in place of each match of an RE2 pattern."""
+def replaced(pattern: str | bytes, template: str, text: str, count: int = 0) -> str:
+    """A text with a template of Python in place of each match of an RE2 pattern, or of the first `count`."""
     if _searched(pattern) is None:
-        return compiled(pattern).sub(template, text)
+        return compiled(pattern).sub(template, text, count)
     parts, place = [], 0
-    for found in matches(pattern, text):
+    for found in itertools.islice(matches(pattern, text), count or None):
         parts += [text[place : found.start()], found.expand(template)]
         place = found.end()
     return "".join([*parts, text[place:]])
