@@ -14,9 +14,9 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from keras_bert_layers._internal.lazy import tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data import DocumentFiles, TextCorpus, write_shards
 from keras_bert_layers.preprocessing import NextSentence, PackedTexts
 

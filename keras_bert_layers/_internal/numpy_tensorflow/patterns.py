@@ -54,6 +54,17 @@ def matches(pattern: str | bytes, text: str) -> Iterator[re.Match[str]]:
         place = found.end() + (found.end() == found.start())
 
 
+def parts(pattern: str, text: str) -> list[str]:
+    """What is between the matches of an RE2 pattern without groups, and the matches, in turn."""
+    if _searched(pattern) is None:
+        return compiled(f"({pattern})").split(text)
+    found, place = [], 0
+    for match in matches(pattern, text):
+        found += [text[place : match.start()], match[0]]
+        place = match.end()
+    return [*found, text[place:]]
+
+
 def replaced(pattern: str | bytes, template: str, text: str, count: int = 0) -> str:
     """A text with a template of Python in place of each match of an RE2 pattern, or of the first `count`."""
     if _searched(pattern) is None:

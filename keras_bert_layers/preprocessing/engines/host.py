@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.numpy_tensorflow.patterns import compiled, decode_bytes
+from keras_bert_layers._internal.numpy_tensorflow.patterns import parts as parts_of
 from keras_bert_layers.preprocessing.engines.character_table import (
     LENGTH_BITS,
     MAX_REPLACEMENT_BYTES,
@@ -230,7 +231,7 @@ def _split(boundary: str, kept_boundary: str, texts: np.ndarray) -> tuple[np.nda
     all_texts = _MARK.encode().join(texts)
     characters = decode_bytes(all_texts)
     # Spans, and boundaries or ends of texts, in turn.
-    parts = compiled(f"({boundary}|{_MARK})").split(characters)
+    parts = [part for text in characters.split(_MARK) for part in (*parts_of(boundary, text), _MARK)][:-1]
     is_kept = compiled(kept_boundary).fullmatch
     kinds = {part: _END if part == _MARK else _KEPT if is_kept(part) else _DROPPED for part in {*parts[1::2]}}
     kind = np.fromiter(map(kinds.__getitem__, parts[1::2]), np.int8, len(parts) // 2)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import trainings
 
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 
 KINDS = ("texts", "masks", "words", "windows", "choices", "sentences", "queries", "pairs")
