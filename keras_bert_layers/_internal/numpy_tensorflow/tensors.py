@@ -211,6 +211,12 @@ def _encoded(text: Value) -> bytes:
     raise TypeError(f"Expected string, but got {text!r:.80} of type {type(text).__name__!r}.")
 
 
+def _texts(values: list[Any]) -> list[bytes]:
+    """Strings in bytes. Most lists are of one kind, and then a comprehension is much faster."""
+    kinds = set(map(type, values))
+    return values if kinds == {bytes} else [t.encode() for t in values] if kinds == {str} else [*map(_encoded, values)]
+
+
 def to_array(value: Value, dtype: np.dtype | None = None) -> np.ndarray:
     """A value as an array, by the rules of `tf.convert_to_tensor`.
 
@@ -236,7 +242,9 @@ def to_array(value: Value, dtype: np.dtype | None = None) -> np.ndarray:
         raise ValueError("Attempt to convert a value (None) with an unsupported type to a Tensor.")
     array = np.asarray(value)
     if array.dtype.kind in "SUOT":
-        array = string_array(list(map(_encoded, array.ravel().tolist()))).reshape(array.shape)
+        texts = array.ravel().tolist()
+        if array.dtype != OBJECT or set(map(type, texts)) != {bytes}:
+            array = string_array(_texts(texts)).reshape(array.shape)
     if dtype is None or (array.dtype == OBJECT) != (dtype == OBJECT):
         return _in_kind(array, dtype)
     return array.astype(dtype, copy=False)
@@ -247,9 +255,7 @@ def _of_list(value: Value, dtype: np.dtype | None) -> np.ndarray:
     if not kinds:
         return np.zeros(0, dtype or _FLOAT32)
     if all(issubclass(kind, str | bytes) for kind in kinds):
-        # Most lists are of one kind, and then a comprehension is much faster.
-        texts = value if kinds == {bytes} else [t.encode() for t in value] if kinds == {str} else map(_encoded, value)
-        return _in_kind(string_array(list(texts)), dtype)
+        return _in_kind(string_array(_texts(value)), dtype)
     if Tensor in kinds:
         dtype = dtype or next(part.array.dtype for part in value if type(part) is Tensor)
         return np.stack([to_array(part, dtype) for part in value])
