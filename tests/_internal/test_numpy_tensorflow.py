@@ -309,6 +309,8 @@ PLACES = [
     lambda tf: tf.unstack(tf.shape([[1, 2]])),
     lambda tf: tf.reshape([1, 2, 3, 4], [tf.constant(2), -1]),
     lambda tf: tf.reshape([1, 2, 3], [2, -1]),
+    lambda tf: tf.reshape(tf.zeros([0, 1, 5]), [0, -1]),
+    lambda tf: tf.reshape(tf.zeros([0, 6]), [-1, 3, 0]),
     lambda tf: tf.reshape([], [0, 3]),
     lambda tf: tf.transpose([[1, 2], [3, 4]]),
     lambda tf: tf.expand_dims(["a"], 0),

@@ -52,12 +52,14 @@ KINDS = {
 }
 
 
-def make_task(kind, *, tokenizer=None, run_eagerly=False):
+def make_task(kind, *, tokenizer=None, run_eagerly=False, **options):
     """A task with the same initial weights each time; with a tokenizer of its own if none is given."""
     make, arguments, *_ = KINDS[kind]
     sizes = {"hidden_dim": 15, "num_layers": 1, "num_heads": 3, "intermediate_dim": 21, "max_sequence_length": 13}
     keras.utils.set_random_seed(11)
-    backbone = kbl.BertBackbone(kbl.BertConfig(vocabulary_size=len(VOCABULARY), initializer_range=0.3, **sizes))
+    backbone = kbl.BertBackbone(
+        kbl.BertConfig(vocabulary_size=len(VOCABULARY), initializer_range=0.3, **sizes, **options)
+    )
     preprocessor = kbl.BertPreprocessor(tokenizer or kbl.BertTokenizer(VOCABULARY), max_length=9)
     task = make(backbone, preprocessor=preprocessor, **arguments)
     task.compile(run_eagerly=run_eagerly, steps_per_execution=2 if kind == "steps at once" else 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -81,8 +82,12 @@ def shape_of(input: Value, out_type: Kind = "int32") -> Tensor:
 
 def reshape(tensor: Value, shape: Sizes) -> Tensor:
     """The same values in another shape."""
+    array, sizes = to_array(tensor), sizes_of(shape)
+    if not array.size and 0 in sizes:  # NumPy does not infer the size of an axis then; TensorFlow leaves out zeros
+        known = math.prod(size for size in sizes if size > 0)
+        sizes = tuple(math.prod(filter(None, array.shape)) // known if size == -1 else size for size in sizes)
     try:
-        return Tensor(to_array(tensor).reshape(sizes_of(shape)))
+        return Tensor(array.reshape(sizes))
     except ValueError as error:
         raise invalid(str(error)) from None
 
