@@ -12,7 +12,7 @@ DOCUMENTS = {"b": "A cat sleeps.", "a": "The cat and the dog, the dog!", "d": "I
 TOLERANCE = 1e-6
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def bm25s():
     return pytest.importorskip("bm25s", reason="the extra `bm25` brings it")
 
@@ -33,6 +33,7 @@ def bm25(query, document):
     return score
 
 
+@pytest.mark.usefixtures("bm25s")
 def test_scores_of_bm25():
     found = bm25_search({"q": "the dog sleeps", "none": "snow", "empty": ""}, DOCUMENTS)
     assert list(found) == ["q", "none", "empty"]
@@ -42,6 +43,7 @@ def test_scores_of_bm25():
     assert list(bm25_search({"q": "sleeps dog"}, DOCUMENTS, top_k=2)["q"]) == ["a", "b"]
 
 
+@pytest.mark.usefixtures("bm25s")
 def test_words_of_any_script_are_whole():
     documents = {1: "मुंबई में समुद्र है", 2: "दिल मेरा है"}
     assert list(bm25_search({"q": "मुंबई", "part": "बई"}, documents)["q"]) == [1]
@@ -49,6 +51,7 @@ def test_words_of_any_script_are_whole():
     assert list(bm25_search({"q": "ab"}, {1: "xabx", 2: "yy"}, tokenize=list)["q"]) == [1]
 
 
+@pytest.mark.usefixtures("bm25s")
 def test_errors_of_bm25(monkeypatch):
     with pytest.raises(ValueError, match="`bm25_search`: `documents` must hold a document with a word"):
         bm25_search({"q": "a"}, {"a": "!"})
