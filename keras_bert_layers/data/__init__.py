@@ -1,4 +1,4 @@
-"""Readers of GLUE, SQuAD and CoNLL files, and of documents; rows to pretrain on, from text or from shards."""
+"""Readers of GLUE, SQuAD, CoNLL and BEIR files, and of documents; rows to pretrain on, from text or from shards."""
 
 from keras_bert_layers._internal.lazy import make_lazy
 

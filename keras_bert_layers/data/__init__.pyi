@@ -1,3 +1,4 @@
+from keras_bert_layers.data.beir_folder import read_beir as read_beir
 from keras_bert_layers.data.columns import Columns as Columns
 from keras_bert_layers.data.conll_file import read_conll as read_conll
 from keras_bert_layers.data.documents_file import read_documents as read_documents

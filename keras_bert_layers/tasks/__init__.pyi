@@ -24,6 +24,12 @@ from keras_bert_layers.tasks.recipes.position_extender import extend_positions a
 from keras_bert_layers.tasks.recipes.position_extender import interpolate_positions as interpolate_positions
 from keras_bert_layers.tasks.recipes.probe_report import ProbeReport as ProbeReport
 from keras_bert_layers.tasks.recipes.probe_report import probe as probe
+from keras_bert_layers.tasks.recipes.quantized_embeddings import QuantizedEmbeddings as QuantizedEmbeddings
+from keras_bert_layers.tasks.recipes.quantized_embeddings import quantize_embeddings as quantize_embeddings
+from keras_bert_layers.tasks.recipes.rankings import bm25_search as bm25_search
+from keras_bert_layers.tasks.recipes.rankings import reciprocal_rank_fusion as reciprocal_rank_fusion
+from keras_bert_layers.tasks.recipes.retrieval_evaluator import RetrievalEvaluator as RetrievalEvaluator
+from keras_bert_layers.tasks.recipes.semantic_search import semantic_search as semantic_search
 from keras_bert_layers.tasks.recipes.similar_pairs import similar_pairs as similar_pairs
 from keras_bert_layers.tasks.recipes.token_rate import TokenRate as TokenRate
 from keras_bert_layers.tasks.recipes.vocabulary_extender import extend_vocabulary as extend_vocabulary

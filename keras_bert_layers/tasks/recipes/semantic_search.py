@@ -1,0 +1,161 @@
+"""`semantic_search`: the vectors of a corpus that are most similar to each query, found exactly, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.tasks.recipes.quantized_embeddings import QuantizedEmbeddings
+from keras_bert_layers.tasks.recipes.unit_vectors import unit_vectors
+
+OWNER = "semantic_search"
+Scores: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
+Vectors: TypeAlias = Tensor | QuantizedEmbeddings
+#: int rows of a corpus and their float32 scores, both `(queries, found)`.
+Found: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+
+def semantic_search(
+    query_embeddings: Tensor,
+    corpus_embeddings: Vectors,
+    *,
+    top_k: int = 10,
+    query_chunk_size: int = 1_000,
+    corpus_chunk_size: int = 16_384,
+    score_function: Scores | None = None,
+    rescore_embeddings: Vectors | None = None,
+    rescore_multiplier: int = 4,
+) -> list[list[dict[str, Any]]]:
+    """The rows of a corpus that are most similar to each query: exact search, with the names of sentence-transformers.
+
+    Every query is compared with every vector of the corpus, in blocks, so that memory does not grow with their product.
+    `encode_queries` and `encode_documents`, or `predict`, make the vectors. The corpus may be a `numpy.memmap`, or
+    what `quantize_embeddings` returns. For vectors of fewer dimensions, give the first columns of both: the cosine
+    does not depend on lengths.
+
+    Args:
+        query_embeddings: floats `(queries, vector_dim)`, or one vector `(vector_dim,)`.
+        corpus_embeddings: floats `(rows, vector_dim)`, or `QuantizedEmbeddings`.
+        top_k: how many rows to return for each query, at most.
+        query_chunk_size: how many queries are compared at a time.
+        corpus_chunk_size: how many rows of the corpus are compared at a time.
+        score_function: a function of float32 `(q, vector_dim)` and `(n, vector_dim)` that returns `(q, n)`. None is the
+            cosine, and `numpy.inner` the dot product.
+        rescore_embeddings: better vectors of the same corpus, floats `(rows, vector_dim)` or `QuantizedEmbeddings`; the
+            first `rescore_multiplier * top_k` rows are compared again, with these. They may be a `numpy.memmap`.
+        rescore_multiplier: how many times `top_k` rows are compared again.
+
+    Returns:
+        For each query a list of `{"corpus_id": row, "score": score}`, the highest score first. Of equal scores the
+        lower row comes first.
+
+    Raises:
+        ValueError: vectors of other shapes, or that are not finite; a number below 1.
+
+    Examples:
+        >>> corpus = np.array([[1, 0], [0, 2], [3, 4]], "float32")
+        >>> semantic_search(np.array([[0, 1]], "float32"), corpus, top_k=2)
+        [[{'corpus_id': 1, 'score': 1.0}, {'corpus_id': 2, 'score': 0.800000011920929}]]
+
+    References:
+        sentence-transformers 6, `util.semantic_search`.
+    """
+    chunks, score = (query_chunk_size, corpus_chunk_size), score_function
+    queries = query_embeddings if len(query_embeddings.shape) == 2 else query_embeddings[None]
+    again = checks.positive_integer(OWNER, "rescore_multiplier", rescore_multiplier)
+    number = top_k if rescore_embeddings is None else again * top_k
+    rows, scores = nearest_rows(queries, corpus_embeddings, number, score=score, chunks=chunks)
+    if rescore_embeddings is not None:
+        rule, size = "have a vector for each row of the corpus", len(corpus_embeddings)
+        checks.length(OWNER, "rescore_embeddings", rescore_embeddings, size, rule=rule, unit="vectors")
+        rows, scores = _rescored(queries, np.sort(rows, axis=1), rescore_embeddings, top_k, score)
+    return [
+        [{"corpus_id": row, "score": value} for row, value in zip(*found, strict=True)]
+        for found in zip(rows.tolist(), scores.tolist(), strict=True)
+    ]
+
+
+def nearest_rows(
+    queries: Tensor,
+    corpus: Vectors,
+    top_k: int,
+    *,
+    score: Scores | None = None,
+    chunks: tuple[int, int] = (1_000, 16_384),
+) -> Found:
+    """The rows with the best scores, int `(queries, found)`, and these scores; of equal scores the lower row first.
+
+    `found` is `top_k`, or the number of rows of the corpus if that is smaller. The other arguments and the errors are
+    those of `semantic_search`.
+    """
+    for name, number in zip(("top_k", "query_chunk_size", "corpus_chunk_size"), (top_k, *chunks), strict=True):
+        checks.positive_integer(OWNER, name, number)
+    width = queries.shape[1]
+    if len(corpus.shape) != 2 or corpus.shape[1] != width:
+        shape = checks.Shown(f"the shape {tuple(corpus.shape)}")
+        raise ValueError(checks.message(OWNER, "corpus_embeddings", f"have the shape (rows, {width})", shape))
+    asked, (num_asked, num_rows) = _read("query_embeddings", queries, score), chunks
+    parts = [asked[start : start + num_asked] for start in range(0, len(asked), num_asked)] or [asked]
+    found = [best(np.empty((len(part), 0), np.float32), top_k) for part in parts]
+    for start in range(0, len(corpus), num_rows):
+        block = _read("corpus_embeddings", corpus[start : start + num_rows], score)
+        for number, part in enumerate(parts):
+            found[number] = best(_compared(part, block, score), top_k, start=start, before=found[number])
+    return np.vstack([rows for rows, _ in found]), np.vstack([scores for _, scores in found])
+
+
+def best(scores: np.ndarray, top_k: int, *, start: int = 0, before: Found | None = None) -> Found:
+    """The columns of the highest scores of each query, and these scores; of equal scores the lower column first.
+
+    Args:
+        scores: floats `(queries, columns)`.
+        top_k: how many to return, at most.
+        start: the number of the first column.
+        before: what was returned for the columns below `start`, which is part of the result.
+
+    Returns:
+        int and floats `(queries, found)`.
+    """
+    num_queries, num_columns = scores.shape
+    columns, values = before or (np.empty((num_queries, 0), np.int64), scores[:, :0])
+    if columns.shape[1] == top_k or not num_columns:
+        better = scores > values[:, -1:]
+    else:
+        least = max(0, num_columns - top_k)
+        better = scores >= np.partition(scores, least, axis=1)[:, least, None]
+    queries, others = np.nonzero(better)
+    queries = np.concatenate([np.repeat(np.arange(num_queries), columns.shape[1]), queries])
+    columns = np.concatenate([columns.ravel(), start + others])
+    values = np.concatenate([values.ravel(), scores[better]])
+    order = np.lexsort((columns, -values, queries))
+    num_found = min(top_k, start + num_columns)
+    kept = order[np.searchsorted(queries[order], np.arange(num_queries))[:, None] + np.arange(num_found)]
+    return columns[kept], values[kept]
+
+
+def _rescored(queries: Tensor, rows: np.ndarray, vectors: Vectors, top_k: int, score: Scores | None) -> Found:
+    """The best of these rows, which ascend, by other vectors of them, and their scores."""
+    scores = np.empty(rows.shape, np.float32)
+    for number, query in enumerate(_read("query_embeddings", queries, score)):
+        scores[number] = _compared(query[None], _read("rescore_embeddings", vectors[rows[number]], score), score)[0]
+    places, scores = best(scores, top_k)
+    return np.take_along_axis(rows, places, axis=1), scores
+
+
+def _compared(queries: np.ndarray, rows: np.ndarray, score: Scores | None) -> np.ndarray:
+    """The scores `(queries, rows)` of vectors from `_read`."""
+    return queries @ rows.T if score is None else np.asarray(score(queries, rows), np.float32)
+
+
+def _read(argument: str, vectors: Tensor, score: Scores | None) -> np.ndarray:
+    """Finite float32 vectors, of length 1 if their cosine is asked for."""
+    found = ops.convert_to_numpy(vectors).astype(np.float32, copy=False)
+    if not np.isfinite(found).all():
+        row = int(np.isfinite(found).all(axis=-1).argmin())
+        raise ValueError(checks.message(OWNER, argument, "be finite", found[row].tolist()))
+    return unit_vectors(found) if score is None else found
