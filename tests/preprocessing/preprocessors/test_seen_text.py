@@ -17,6 +17,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import BytePairTokenizer, SentencePieceTokenizer
 from keras_bert_layers.preprocessing.preprocessors.seen_text import SeenText, seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of
 
 # What the guide "Find entities" says about words.
 WORDS = {
@@ -123,7 +124,7 @@ def test_tokens_are_seen_without_whitespace_and_with_all_marks(name):
     texts = ["".join(draw.choices(TRICKY, k=9)) for _ in range(60)] + [" a \n noon. "]
     seen = seen_tokens(tokenizer, tf.constant(texts))
     bounds = [set(np.cumsum([0, *(len(unit.encode()) for unit in units)])) for units in units_of(texts)]
-    rows = seen.ids.value_rowids().numpy()
+    rows = rows_of(seen.ids.row_splits).numpy()
     for row, start, end, is_seen in zip(
         rows, seen.starts.numpy(), seen.ends.numpy(), seen.is_seen.numpy(), strict=True
     ):
