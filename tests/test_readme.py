@@ -30,9 +30,9 @@ def test_facts_at_the_top_are_true(readme, project):
     versions = [name.split(" :: ")[-1] for name in project["classifiers"] if "Python :: 3." in name]
     lowest, above = map(int, re.fullmatch(r">=3\.(\d+),<3\.(\d+)", project["requires-python"]).groups())
     (tensorflow,) = [name for name in project["dependencies"] if name.startswith("tensorflow>=")]
-    without_text = int(re.search(r"; python_version < '3\.(\d+)'$", tensorflow)[1])
-    assert versions == [f"3.{minor}" for minor in range(lowest, without_text)]
-    assert (facts["Python"], above) == (f"{', '.join(versions)}; 3.{without_text} without raw text", without_text + 1)
+    without_tensorflow = int(re.search(r"; python_version < '3\.(\d+)'$", tensorflow)[1])
+    assert versions == [f"3.{minor}" for minor in range(lowest, without_tensorflow)]
+    assert (facts["Python"], above) == (f"{', '.join(versions)}; 3.{without_tensorflow} without TensorFlow", without_tensorflow + 1)
     assert any(re.match(rf"keras>={facts['Keras']}\.", name) for name in project["dependencies"])
     assert facts["Licence"] == project["license"]
 
