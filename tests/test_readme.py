@@ -32,7 +32,10 @@ def test_facts_at_the_top_are_true(readme, project):
     (tensorflow,) = [name for name in project["dependencies"] if name.startswith("tensorflow>=")]
     without_tensorflow = int(re.search(r"; python_version < '3\.(\d+)'$", tensorflow)[1])
     assert versions == [f"3.{minor}" for minor in range(lowest, without_tensorflow)]
-    assert (facts["Python"], above) == (f"{', '.join(versions)}; 3.{without_tensorflow} without TensorFlow", without_tensorflow + 1)
+    assert (facts["Python"], above) == (
+        f"{', '.join(versions)}; 3.{without_tensorflow} without TensorFlow",
+        without_tensorflow + 1,
+    )
     assert any(re.match(rf"keras>={facts['Keras']}\.", name) for name in project["dependencies"])
     assert facts["Licence"] == project["license"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import keras
 from keras import ops
@@ -90,8 +90,11 @@ class BertOptimizer(keras.optimizers.Optimizer):
 
     def _decay(self, variable: Tensor, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule) -> None:
         if self.weight_decay is not None and self._use_weight_decay(variable):
-            rate = ops.cast(learning_rate, variable.dtype)
-            self.assign_sub(variable, variable * (rate * self.weight_decay))
+            rate = ops.cast(learning_rate, variable.dtype) * self.weight_decay
+            if keras.backend.backend() == "torch":
+                cast(Any, variable).value.data.mul_(1 - rate)
+            else:
+                self.assign_sub(variable, variable * rate)
 
     def _clip_gradients(self, gradients: Sequence[Tensor]) -> Any:
         gradients = self._summed(gradients)
@@ -100,6 +103,8 @@ class BertOptimizer(keras.optimizers.Optimizer):
         if not self.global_clipnorm:
             return super()._clip_gradients(gradients)
         scale = self.global_clipnorm / ops.maximum(norm, self.global_clipnorm)
+        if keras.backend.backend() == "torch":  # in place, as torch's own `clip_grad_norm_`
+            return [cast(Any, gradient).mul_(scale) for gradient in gradients]
         return [gradient * ops.cast(scale, gradient.dtype) for gradient in gradients]
 
     def _summed(self, gradients: Sequence[Tensor]) -> Any:
@@ -118,6 +123,10 @@ class BertOptimizer(keras.optimizers.Optimizer):
 def _global_norm(gradients: Sequence[Tensor]) -> Any:
     if keras.backend.backend() == "tensorflow":  # one operation per gradient
         return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(gradient, "float32")) for gradient in gradients]))
+    if keras.backend.backend() == "torch":
+        import torch
+
+        return torch.nn.utils.get_total_norm([cast(Any, gradient).float() for gradient in gradients])
     return ops.sqrt(sum(ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients))
 
 
@@ -191,3 +200,26 @@ def fused_adam(
         epsilon=epsilon,
         grad=tf.cast(gradient, variable.dtype),
     )
+
+
+def in_place_adam(
+    optimizer: keras.optimizers.Optimizer, gradient: Tensor, variable: keras.Variable, *, rate: Any, epsilon: Any
+) -> None:
+    """Updates a weight and its moments by one step of Adam on torch, without the tensors that Keras makes in between.
+
+    Args:
+        optimizer: as for `fused_adam`.
+        gradient: the gradient of `variable`.
+        variable: the weight.
+        rate: what the first moment over the root of the second is multiplied by.
+        epsilon: what is added to this root.
+    """
+    import torch
+
+    index = optimizer._get_variable_index(variable)
+    first, second = optimizer._momentums[index].value, optimizer._velocities[index].value
+    with torch.no_grad():
+        gradient = cast(Any, gradient).to(first.dtype)
+        first.mul_(optimizer.beta_1).add_(gradient, alpha=1 - optimizer.beta_1)
+        second.mul_(optimizer.beta_2).addcmul_(gradient, gradient, value=1 - optimizer.beta_2)
+        variable.value.sub_((first / second.sqrt().add_(epsilon)).mul_(rate))

@@ -12,7 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Tensor
-from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, fused_adam, settings
+from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, fused_adam, in_place_adam, settings
 
 
 def adamw(
@@ -188,9 +188,12 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
             epsilon = self.epsilon * root
             fused_adam(self, gradient, variable, learning_rate=rate, epsilon=epsilon, powers=powers)
             return
+        rate, epsilon = rate * root / (1 - powers[0]), self.epsilon * root
+        if keras.backend.backend() == "torch":
+            in_place_adam(self, gradient, variable, rate=rate, epsilon=epsilon)
+            return
         first, second = self._move_moments(gradient, variable)
-        change = first / (ops.sqrt(second) + self.epsilon * root)
-        self.assign_sub(variable, change * (rate * root / (1 - powers[0])))
+        self.assign_sub(variable, first / (ops.sqrt(second) + epsilon) * rate)
 
 
 @register
@@ -211,6 +214,9 @@ class GoogleAdamW(BertOptimizer, keras.optimizers.AdamW):
         if keras.backend.backend() == "tensorflow":
             fused_adam(self, gradient, variable, learning_rate=learning_rate, epsilon=self.epsilon)
             return
-        first, second = self._move_moments(gradient, variable)
         rate = ops.cast(learning_rate, variable.dtype)
+        if keras.backend.backend() == "torch":
+            in_place_adam(self, gradient, variable, rate=rate, epsilon=self.epsilon)
+            return
+        first, second = self._move_moments(gradient, variable)
         self.assign_sub(variable, rate * first / (ops.sqrt(second) + self.epsilon))
