@@ -120,6 +120,8 @@ def layer_outputs(found):
     block.build(hidden.shape)
     randomise(block)
     found["block"] = to_numpy(block(hidden, MASK))
+    block.rematerialize = True  # with dropout, whose seeds are drawn before
+    found["block:rematerialized"] = to_numpy(block(hidden, MASK, training=True))
     for mode in ("cls", "mean", "max"):
         found[f"pooling:{mode}"] = to_numpy(layers.SequencePooling(mode)(hidden, MASK))
     found["scalar_mix"] = to_numpy(layers.ScalarMix()(hidden))

@@ -93,6 +93,7 @@ def test_layers_without_weights(found, numpy_bert):
     for name in ("gelu_erf", "gelu_tanh"):
         np.testing.assert_allclose(found[name], numpy_bert.ACTIVATIONS[name](hidden.astype("float64")), atol=EQUAL)
     assert np.isfinite(found["block"]).all()
+    assert np.isfinite(found["block:rematerialized"]).all()
 
 
 def test_relative(found, inputs, numpy_bert):

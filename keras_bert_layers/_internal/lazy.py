@@ -79,6 +79,12 @@ def not_installed(what: str, distribution: str = "TensorFlow", name: str = "tens
     )
 
 
+def needs_tensorflow(what: str) -> None:
+    """ModuleNotFoundError where `tf` is not TensorFlow itself; `what` is as for `not_installed`."""
+    if tf.Tensor.__module__.startswith(SUBSTITUTE):
+        raise not_installed(what)
+
+
 def extensions_library() -> str:
     """The path of the library of onnxruntime-extensions, without its Python package.
 
@@ -175,4 +181,4 @@ else:
     tf = LazyModule("tensorflow", "tensorflow", SUBSTITUTE)
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 
-__all__ = ["SUBSTITUTE", "LazyModule", "make_lazy", "tf", "tf_text"]
+__all__ = ["SUBSTITUTE", "LazyModule", "make_lazy", "needs_tensorflow", "tf", "tf_text"]

@@ -40,6 +40,8 @@ class Dropout(keras.layers.Dropout):
 class _DrawnSeed(keras.random.SeedGenerator):
     """A seed generator that returns one given seed, for Keras's functions."""
 
+    _initial_seed = 0  # on torch, Keras would use torch's own random numbers for None
+
     def __init__(self, seed: Tensor):
         self.seed = seed  # without the state that the base class would create
 

@@ -1,8 +1,8 @@
 """Train a task on your own file, without Python.
 
 Trains, validates after every epoch, stops when validation does not improve, and keeps the best weights. DIR then holds
-model.keras, saved_model/1 (which takes strings), report.json, training.html, and for a classifier of one label
-report.html with its errors, if scikit-learn is installed.
+model.keras, report.json, training.html, and for a classifier of one label report.html with its errors, if scikit-learn
+is installed. With TensorFlow and tensorflow-text, it also holds saved_model/1, which takes strings.
 DIR is written completely or not at all.
 
 MODEL is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a name,
@@ -150,7 +150,9 @@ def _write(
         folder.mkdir()
         model.save(folder / MODEL)
         if not export(model, folder / MODEL, folder / EXPORT / "1"):
-            report("warning", f"no SavedModel, which needs tensorflow-text; `serve` answers with {MODEL}")
+            report(
+                "warning", f"no SavedModel, which needs TensorFlow and tensorflow-text; `serve` answers with {MODEL}"
+            )
         (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         lines = _write_pictures(found, facts["history"], folder)
     sys.stdout.writelines(f"{line}\n" for line in [*_lines(facts, metrics), *lines])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import needs_tensorflow
 from keras_bert_layers.data.pretraining._shard_files import (
     FORMAT,
     MANIFEST,
@@ -174,6 +175,7 @@ def write_shards(
     checks.instance(OWNER, "corpus", corpus, TextCorpus)
     checks.positive_integer(OWNER, "num_duplicates", num_duplicates)
     checks.one_of(OWNER, "compression", compression, [None, "gzip"])
+    needs_tensorflow(f"`{OWNER}`")
     path = Path(directory).absolute()
     work = ShardWork(corpus, path, num_duplicates, "GZIP" if compression else "")
     check_settings(path, work.settings())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Generator, Iterator
 from typing import Any, final
 
 import keras
@@ -30,6 +31,18 @@ def for_keras(data: Any) -> Any:
     return data.with_options(options)
 
 
+@contextlib.contextmanager
+def fed(*data: Any) -> Iterator[list[Any]]:
+    """`for_keras` of each. Afterwards no thread reads ahead for Keras, which keeps batches that it was stopped in."""
+    given = [for_keras(part) for part in data]
+    try:
+        yield given
+    finally:
+        for part, own in zip(given, data, strict=True):
+            if part is not own and isinstance(part, KerasBatches | Generator):
+                part.close()
+
+
 @final
 class KerasBatches(keras.utils.PyDataset):
     """The batches of a dataset in their order, where TensorFlow is not installed.
@@ -43,7 +56,7 @@ class KerasBatches(keras.utils.PyDataset):
     def __init__(self, batches: Any):
         super().__init__()
         self._batches = batches
-        self._iterator: Iterator[Any] = iter(())
+        self._iterator = _in_numpy(())
 
     @property
     def num_batches(self) -> int | None:
@@ -57,7 +70,11 @@ class KerasBatches(keras.utils.PyDataset):
             self._iterator = _in_numpy(self._batches)
         return next(self._iterator)
 
+    def close(self) -> None:
+        """Ends the epoch, and what reads ahead for it."""
+        self._iterator.close()
 
-def _in_numpy(batches: Any) -> Iterator[Any]:
+
+def _in_numpy(batches: Any) -> Generator[Any]:
     for batch in batches:
         yield keras.tree.map_structure(np.asarray, batch)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.lazy import needs_tensorflow, tf
 from keras_bert_layers._internal.types import Labels, Rows, Tensor
 from keras_bert_layers.data.pretraining.row_source import RowSource, records_of_blocks, rows_of_bytes
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
@@ -109,6 +109,7 @@ class DocumentInputs(MaskedInputs):
     def batches_of(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None) -> BatchMaker:
         """What makes batches of masked pairs, from documents or from columns."""
         if not isinstance(x, tuple | RowSource):
+            needs_tensorflow("pretraining from documents")
             x = DocumentsInMemory(self.owner, x, self.preprocessor, self.masking.seed or 0)
         return super().batches_of(x, y, sample_weight, batch_size=batch_size)
 

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.lazy import needs_tensorflow, tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
 from keras_bert_layers.data.pretraining.row_source import SEQUENCES, RowSource
@@ -139,6 +139,7 @@ class MaskedInputs(Inputs):
         """What makes masked batches, from texts or from a `RowSource`."""
         if not isinstance(x, RowSource):
             return super().batches_of(x, y, sample_weight, batch_size=batch_size)
+        needs_tensorflow("pretraining from documents")
         self._check_source(x, y=y, sample_weight=sample_weight)
         size = 32 if batch_size is None else checks.positive_integer(self.owner, "batch_size", batch_size)
         return functools.partial(self._batches_of_source, x, size)

@@ -23,7 +23,7 @@ from keras_bert_layers.tasks.feeding.columns import is_dataset, is_of_tensorflow
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, of_unknown_length
 from keras_bert_layers.tasks.feeding.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
-from keras_bert_layers.tasks.feeding.keras_batches import for_keras
+from keras_bert_layers.tasks.feeding.keras_batches import fed, for_keras
 from keras_bert_layers.tasks.feeding.streams import as_dataset, from_table
 from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
@@ -157,7 +157,8 @@ class Trainer:
     ) -> Any:
         """Trains the task; see `Task.fit`."""
         task = self._task
-        self._check_batch_sizes(batch_size=batch_size, validation_batch_size=validation_batch_size)
+        self._check_positive(batch_size=batch_size, validation_batch_size=validation_batch_size)
+        self._check_positive(**{name: options[name] for name in ("steps_per_epoch", "validation_steps")})
         checks.whole_number(type(task).__name__, "epochs", options["epochs"])
         x, y = from_table(task.pipeline, x, y)
         x, is_raw = as_dataset(task.pipeline, x, shuffle=shuffle)
@@ -213,8 +214,8 @@ class Trainer:
                 validation_data, steps = self._evaluated(part_of_process(validation_data), options["validation_steps"])
                 options["validation_steps"] = steps
             self._build_optimizer()
-            training = for_keras(part_of_process(training))
-            return keras.Model.fit(task, training, validation_data=for_keras(validation_data), **options)
+            with fed(part_of_process(training), validation_data) as (training, validation_data):
+                return keras.Model.fit(task, training, validation_data=validation_data, **options)
 
     def _evaluated(self, batches: tf.data.Dataset, steps: int | None) -> tuple[tf.data.Dataset, int | None]:
         """Batches to evaluate on, and how many steps to take; Keras begins with one iterator then, and not with two."""
@@ -229,9 +230,10 @@ class Trainer:
         is_one_device = strategy is None or strategy.num_replicas_in_sync == 1
         return is_one_device and num_batches > 0 and not num_batches % self._task.steps_per_execution
 
-    def _check_batch_sizes(self, **sizes: Any) -> None:
-        for name, size in sizes.items():
-            checks.optional(checks.positive_integer, type(self._task).__name__, name, size)
+    def _check_positive(self, **numbers: Any) -> None:
+        """Refuses sizes and numbers of steps below 1; Keras takes 0 steps for all batches, and some never end."""
+        for name, number in numbers.items():
+            checks.optional(checks.positive_integer, type(self._task).__name__, name, number)
 
     def _reading(self, rows: tuple[Any, ...], *, is_raw: bool, shuffle: bool, group_by_length: bool) -> Reading | None:
         """What reads the data of `fit`, and what makes batches of them; None for Keras itself."""
@@ -247,7 +249,7 @@ class Trainer:
     def evaluate(self, x: Rows, y: Labels, batch_size: int | None, sample_weight: Labels, **options: Any) -> Any:
         """Computes loss and metrics; see `Task.evaluate`."""
         task, pipeline = self._task, self._task.pipeline
-        self._check_batch_sizes(batch_size=batch_size)
+        self._check_positive(batch_size=batch_size, steps=options["steps"])
         x, y = from_table(pipeline, x, y)
         x, is_raw = as_dataset(pipeline, x)
         self._check_devices(is_raw=is_raw)
@@ -260,7 +262,8 @@ class Trainer:
             if task.loss is not None:
                 pipeline.check_labels(x, y)
             batches, options["steps"] = self._evaluated(part_of_process(batches), options["steps"])
-            return keras.Model.evaluate(task, for_keras(batches), **options)
+            with fed(batches) as (batches,):
+                return keras.Model.evaluate(task, batches, **options)
 
     @_traced_again_after_errors
     def train_on_batch(

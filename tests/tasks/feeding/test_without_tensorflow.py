@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import keras
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 import trainings
 
+from keras_bert_layers._internal import numpy_tensorflow
+from keras_bert_layers.tasks.feeding import keras_batches
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 
 KINDS = ("texts", "masks", "words", "windows", "choices", "sentences", "queries", "pairs")
@@ -53,3 +56,14 @@ def test_batches_are_equal(without_tensorflow, kind):
         for ours, theirs in zip(found, expected, strict=True):
             assert ours.dtype == theirs.dtype
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("length", [9, numpy_tensorflow.data.UNKNOWN_CARDINALITY])
+def test_no_thread_reads_ahead_afterwards(length, monkeypatch):
+    monkeypatch.setattr(keras_batches, "is_dataset", lambda data: True)
+    numbers = numpy_tensorflow.data.Dataset.range(9).apply(numpy_tensorflow.data.assert_cardinality(length))
+    before = threading.active_count()
+    with keras_batches.fed(numbers.prefetch(1)) as (batches,):
+        first = batches[0] if length == 9 else next(batches)
+        assert (first, threading.active_count()) == (0, before + 1)
+    assert threading.active_count() == before

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_bert_layers._internal import lazy, numpy_tensorflow
 from keras_bert_layers.preprocessing import Masking
 from keras_bert_layers.tasks.inputs import DocumentInputs
 from keras_bert_layers.tasks.inputs.documents import DocumentsInMemory
@@ -47,3 +48,12 @@ def test_wrong_labels(inputs):
         inputs.labels(None, np.zeros((1, 2)))
     with pytest.raises(ValueError, match="`y` must be given for pairs of texts"):
         next(iter(inputs.batches((["a"], ["film"]))))
+
+
+def test_documents_without_tensorflow(inputs, monkeypatch):
+    monkeypatch.setattr(lazy, "tf", numpy_tensorflow)
+    monkeypatch.setattr(DocumentsInMemory, "__init__", None)  # they are refused before they are read
+    with pytest.raises(
+        ModuleNotFoundError, match="pretraining from documents needs TensorFlow, which is not installed"
+    ):
+        inputs.batches(DOCUMENTS)

@@ -56,10 +56,12 @@ def test_signatures_are_kerass():
     ("size", "error", "rule"), [("8", TypeError, "be an integer"), (0, ValueError, "be at least 1")]
 )
 @pytest.mark.parametrize("data", ["texts", "ids"])
-def test_batch_sizes(size, error, rule, data, new_backbone, preprocessor):
+def test_batch_sizes_and_numbers_of_steps(size, error, rule, data, new_backbone, preprocessor):
     task = BertClassifier(new_backbone(), 2, preprocessor=preprocessor)
     x, y = TEXTS if data == "texts" else IDS, np.array(LABELS)
-    for name, method in [("batch_size", task.fit), ("validation_batch_size", task.fit), ("batch_size", task.evaluate)]:
+    of_fit = ("batch_size", "validation_batch_size", "steps_per_epoch", "validation_steps")
+    cases = [(name, task.fit) for name in of_fit] + [(name, task.evaluate) for name in ("batch_size", "steps")]
+    for name, method in cases:
         with pytest.raises(error, match=f"`BertClassifier`: `{name}` must {rule}. Received: {name}={size!r}"):
             method(x, y, **{name: size})
 
