@@ -9,7 +9,7 @@ has the largest differences from TensorFlow's.
 
 `--start` measures seconds and resident memory from the start of a process to its first answer. `--rates` measures
 processor seconds of one core, in turns: sentences to vectors and training steps, beside sentence-transformers and
-transformers on torch, where the other Python has them.
+transformers on torch, which are in the Python of `--peers`.
 """
 
 from __future__ import annotations
@@ -243,12 +243,12 @@ def _start(folder: Path, environments: dict[str, tuple[str, str]]) -> None:
         print(f"{name:26}{seconds:8.1f} s {memory:8.0f} MB", flush=True)
 
 
-def _rates(folder: Path, without: str, rounds: int) -> None:
+def _rates(folder: Path, without: str, peers: str, rounds: int) -> None:
     for kind in ("vectors", "step"):
         contenders = {f"{backend} alone": (without, backend, "ours") for backend in BACKENDS[1:]}
         contenders |= {
             "tensorflow": (sys.executable, "tensorflow", "ours"),
-            "torch's own": (sys.executable, "torch", "theirs"),
+            "torch's own": (peers, "torch", "theirs"),
         }
         workers, found = {}, {name: [] for name in contenders}
         for name, (python, backend, work) in contenders.items():
@@ -281,6 +281,7 @@ def main() -> None:
         return rates(sys.argv[2], Path(sys.argv[3]))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--without", required=True, help="a Python without TensorFlow")
+    parser.add_argument("--peers", default=sys.executable, help="a Python with sentence-transformers")
     parser.add_argument("--tasks", nargs="*", default=[], choices=TASKS, help="tasks to compare; none by default")
     parser.add_argument("--folder", type=Path, help="where the tasks are kept for the next run")
     parser.add_argument("--start", action="store_true")
@@ -297,7 +298,7 @@ def main() -> None:
     if options.start:
         _start(folder, environments)
     if options.rates:
-        _rates(folder, options.without, options.rates)
+        _rates(folder, options.without, options.peers, options.rates)
     return None
 
 
