@@ -16,7 +16,7 @@ from keras_bert_layers._internal import numpy_tensorflow
 from keras_bert_layers.tasks.feeding import keras_batches
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 
-KINDS = ("texts", "masks", "words", "windows", "choices", "sentences", "queries", "pairs")
+KINDS = ("texts", "masks", "words", "windows", "queries")
 ORDERS = (None, RowOrder.AS_GIVEN, RowOrder.SHUFFLED, RowOrder.BY_LENGTH)  # None for evaluation
 # TensorFlow is hidden, and tensorflow-text.
 PROGRAM = """
