@@ -79,9 +79,14 @@ def not_installed(what: str, distribution: str = "TensorFlow", name: str = "tens
     )
 
 
+def is_tensorflow() -> bool:
+    """Whether `tf` is TensorFlow itself, and not what stands for it where it is not installed."""
+    return not tf.Tensor.__module__.startswith(SUBSTITUTE)
+
+
 def needs_tensorflow(what: str) -> None:
     """ModuleNotFoundError where `tf` is not TensorFlow itself; `what` is as for `not_installed`."""
-    if tf.Tensor.__module__.startswith(SUBSTITUTE):
+    if not is_tensorflow():
         raise not_installed(what)
 
 
@@ -181,4 +186,4 @@ else:
     tf = LazyModule("tensorflow", "tensorflow", SUBSTITUTE)
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 
-__all__ = ["SUBSTITUTE", "LazyModule", "make_lazy", "needs_tensorflow", "tf", "tf_text"]
+__all__ = ["SUBSTITUTE", "LazyModule", "is_tensorflow", "make_lazy", "needs_tensorflow", "tf", "tf_text"]

@@ -62,7 +62,7 @@ def _no_backend(name: str) -> ModuleNotFoundError:
     return ModuleNotFoundError(
         f"`keras_bert_layers`: Keras needs TensorFlow, JAX or torch, and {name!r} is not installed here. Received: "
         f"KERAS_BACKEND={os.environ.get('KERAS_BACKEND', '')!r}. {install}Set KERAS_BACKEND={backend} before Keras is "
-        "imported. Raw text needs TensorFlow, which has no wheels for Python 3.14.",
+        "imported. TensorFlow has no wheels for Python 3.14.",
         name=name,
     )
 

@@ -5,8 +5,6 @@ The names are TensorFlow's, and so are the results. Nothing makes a graph: `tf.f
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +12,7 @@ import keras
 
 from keras_bert_layers._internal.lazy import not_installed
 from keras_bert_layers._internal.numpy_tensorflow import arrays, control, shapes, tensors, types
+from keras_bert_layers._internal.numpy_tensorflow import datasets as data  # noqa: F401  tf.data
 from keras_bert_layers._internal.numpy_tensorflow import ragged as ragged_tensors
 from keras_bert_layers._internal.numpy_tensorflow import random as random_numbers
 from keras_bert_layers._internal.numpy_tensorflow import strings as string_functions
@@ -96,9 +95,7 @@ ragged = _Names("tf.ragged", _rows)
 
 
 def __getattr__(name: str) -> Any:
-    """`tf.data`, which is a module of its own; ModuleNotFoundError for other names of TensorFlow."""
+    """ModuleNotFoundError for other names of TensorFlow."""
     if name.startswith("__"):
         raise AttributeError(name)
-    if name == "data" and importlib.util.find_spec(f"{__name__}.datasets"):
-        return importlib.import_module("keras_bert_layers._internal.numpy_tensorflow.datasets")
     raise not_installed(f"`tf.{name}`")

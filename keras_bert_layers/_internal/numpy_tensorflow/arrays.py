@@ -25,7 +25,6 @@ Function: TypeAlias = Any
 Axis: TypeAlias = Any
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
-_EMPTY = {OBJECT: b""}
 
 
 def on_values(function: Callable[..., Any]) -> Callable[..., Any]:

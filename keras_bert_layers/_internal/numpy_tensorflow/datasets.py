@@ -75,12 +75,6 @@ class Dataset(metaclass=_Named):
         return np.int64(self._length)
 
     @classmethod
-    def from_tensors(cls, element: Any) -> Dataset:
-        """A dataset of this element alone."""
-        element = _as_tensors(element)
-        return cls(lambda: iter([element]), 1)
-
-    @classmethod
     def from_tensor_slices(cls, columns: Any) -> Dataset:
         """A dataset of the rows of columns."""
         columns = _as_tensors(columns)
@@ -161,10 +155,6 @@ class Dataset(metaclass=_Named):
 
         return Dataset(batches, length)
 
-    def unbatch(self) -> Dataset:
-        """A dataset of the rows of each element."""
-        return self.flat_map(lambda *element: Dataset.from_tensor_slices(element if len(element) > 1 else element[0]))
-
     def rebatch(self, size: int) -> Dataset:
         """A dataset of batches of another size, the same rows in the same order."""
 
@@ -179,12 +169,6 @@ class Dataset(metaclass=_Named):
                 yield rest
 
         return Dataset(batches)
-
-    def take(self, count: Any) -> Dataset:
-        """A dataset of the first elements."""
-        number = int(count)
-        length = self._length if self._length == UNKNOWN_CARDINALITY else min(number, self._length % 2**62)
-        return Dataset(lambda: (element for _, element in zip(range(number), self, strict=False)), length, self._spec)
 
     def prefetch(self, size: int) -> Dataset:
         """The same dataset; its elements are made ahead of time, in a thread."""

@@ -12,21 +12,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from keras_bert_layers._internal.lazy import SUBSTITUTE, tf
+from keras_bert_layers._internal.lazy import is_tensorflow, tf
 from keras_bert_layers.tasks.feeding.columns import gather_rows
 
 Make = Callable[[Any], Any]
 _GROUPED_BATCHES = 50
 
 
-def _is_possible() -> bool:
-    """Whether `tf` is TensorFlow itself."""
-    return not tf.data.Dataset.__module__.startswith(SUBSTITUTE)
-
-
 def check() -> None:
     """ModuleNotFoundError where TensorFlow is not installed."""
-    if not _is_possible():
+    if not is_tensorflow():
         raise ModuleNotFoundError(
             "This training was backed up when TensorFlow put its rows in order. To resume it needs TensorFlow, which "
             "is not installed here. Resume it where TensorFlow is, or begin a new training from its weights.",
@@ -36,7 +31,7 @@ def check() -> None:
 
 def either(seed: tf.Tensor, *, make: Make, former: Make) -> tf.data.Dataset:
     """`make(seed)`, or `former(-1 - seed)` for a negative seed; decided when the dataset is iterated over."""
-    if not _is_possible():
+    if not is_tensorflow():
         return make(seed)  # for a negative seed, `check` has raised
     # Of the graph that is traced here: TensorFlow's global seed would be mixed into each seed that is given.
     tf.random.set_seed(1)

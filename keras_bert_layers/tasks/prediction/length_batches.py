@@ -172,12 +172,15 @@ class LengthBatches:
 
     def _padded(self, rows: np.ndarray) -> np.ndarray:
         """The rows; where shapes must be few, the last one is repeated up to a power of 2 that devices can divide."""
-        if not self._few_shapes:
-            return rows
-        size = 1 << (len(rows) - 1).bit_length()
-        size = max(len(rows), min(size, self._bounds["max_rows"] or size))
-        size += -size % num_parts()
-        return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows))])
+        return padded_rows(rows, self._bounds["max_rows"]) if self._few_shapes else rows
+
+
+def padded_rows(rows: np.ndarray, max_rows: int | None = None) -> np.ndarray:
+    """Rows, the last one repeated up to a power of 2, of at most `max_rows`, that devices can divide."""
+    size = 1 << (len(rows) - 1).bit_length()
+    size = max(len(rows), min(size, max_rows or size))
+    size += -size % num_parts()
+    return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows))])
 
 
 def default_max_tokens() -> int:

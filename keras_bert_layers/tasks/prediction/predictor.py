@@ -23,7 +23,7 @@ from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset, texts_
 from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
-from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
+from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, padded_rows, plan
 from keras_bert_layers.tasks.prediction.new_head import NewHead
 from keras_bert_layers.tasks.prediction.windows import outputs_in_parts, outputs_of_windows, run_windows
 
@@ -215,7 +215,7 @@ class Predictor:
         arrays = keras.tree.map_structure(np.asarray, ids)
         size = len(keras.tree.flatten(arrays)[0])
         if keras.backend.backend() == "jax" and size:
-            chosen = np.minimum(np.arange(1 << (size - 1).bit_length()), size - 1)
+            chosen = padded_rows(np.arange(size))
             arrays = keras.tree.map_structure(lambda array: array[chosen], arrays)
         outputs = predict_on_batch(model, arrays)
         return keras.tree.map_structure(lambda output: tf.constant(np.asarray(output)[:size]), outputs)

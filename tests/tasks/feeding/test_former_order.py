@@ -73,7 +73,7 @@ def test_masks(preprocessor, seed):
 
 
 def test_without_tensorflow(monkeypatch):
-    monkeypatch.setattr(former_order, "_is_possible", lambda: False)
+    monkeypatch.setattr(former_order, "is_tensorflow", lambda: False)
     assert next(iter(dataclasses.replace(FORMER, place=lambda: (SEED, 2, 4)).batches(3, 3, lengths=lengths_of))).shape
     with pytest.raises(ModuleNotFoundError, match="To resume it needs TensorFlow, which is not installed here"):
         next(FORMER.seeds())
