@@ -41,12 +41,15 @@ def batches_of(kind):
 
 @pytest.fixture(scope="module")
 def without_tensorflow():
+    pytest.importorskip("jax", reason="the NumPy backend of Keras needs JAX")
     paths = [*map(str, (Path(__file__).parent, Path(trainings.__file__).parent)), os.environ.get("PYTHONPATH", "")]
     variables = {**os.environ, "KERAS_BACKEND": "numpy", "PYTHONPATH": os.pathsep.join(paths)}
     result = subprocess.run([sys.executable, "-c", PROGRAM], env=variables, check=True, stdout=subprocess.PIPE)
     return pickle.loads(result.stdout)
 
 
+# The README's command installs no JAX.
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_graph")
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_are_equal(without_tensorflow, kind):
