@@ -5,6 +5,7 @@ from keras_bert_layers import decoding as decoding
 from keras_bert_layers import distribution as distribution
 from keras_bert_layers import export as export
 from keras_bert_layers import layers as layers
+from keras_bert_layers import losses as losses
 from keras_bert_layers import metrics as metrics
 from keras_bert_layers import optimizers as optimizers
 from keras_bert_layers import preprocessing as preprocessing
