@@ -8,10 +8,11 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
+from keras_bert_layers.losses import in_batch
+from keras_bert_layers.losses.vectors import SIMILARITY, TEXTS
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.tasks.feeding.columns import holds_text
-from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
-from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.tasks.inputs.comparisons import labels_for
 from keras_bert_layers.tasks.task import Task
 
 
@@ -31,7 +32,7 @@ class Comparison:
 
     def similarity(self, first: Strings, second: Strings, batch_size: int | None) -> np.ndarray:
         """The cosine of each text, or vector, with each of a second list, float32 `(first rows, second rows)`."""
-        vectors = [contrastive.unit(self._vectors_of(x, batch_size)) for x in (first, second)]
+        vectors = [in_batch.unit(self._vectors_of(x, batch_size)) for x in (first, second)]
         return vectors[0] @ vectors[1].T
 
     def _vectors_of(self, x: Strings, batch_size: int | None) -> np.ndarray:
@@ -45,14 +46,17 @@ class Comparison:
         return vectors
 
     def loss(self, compiled: Callable[..., Any], y: Tensor, y_pred: Tensor, sample_weight: Outputs) -> Any:
-        """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
+        """The compiled loss, on vectors or on cosines; by default cross entropy for pairs without labels."""
         task = self._task
+        if task.pipeline.loss is not None:
+            y, vectors = labels_for(task, y), self._by_row(y, y_pred)
+            return compiled(y=y, y_pred=vectors, sample_weight=sample_weight)
         kind, y, y_pred = self._compared(y, y_pred)
-        if kind != contrastive.TEXTS:
+        if kind != TEXTS:
             return compiled(y=y, y_pred=y_pred, sample_weight=sample_weight)
         if type(task.loss) is not keras.losses.MeanSquaredError:
             cure = 'Compile with loss="auto", or give similarities.'
-            rule = 'be "auto" where pairs have no `y`'
+            rule = 'be "auto", or one of `losses`, where pairs have no `y`'
             raise ValueError(checks.message(type(task).__name__, "loss", rule, task.loss, cure))
         cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         return cross_entropy(y, y_pred, sample_weight) + sum(task.losses)
@@ -62,7 +66,7 @@ class Comparison:
     ) -> dict[str, Any]:
         """The metrics for this kind of data, on the same values as the loss."""
         kind, y, y_pred = self._compared(y, y_pred)
-        if kind == contrastive.TEXTS:
+        if kind == TEXTS:
             self._task.trainer.add_tokens(x)
             self.accuracy.update_state(y, y_pred)
             self._hidden_metrics = ("compile_metrics", self.correlation.name)
@@ -91,12 +95,16 @@ class Comparison:
         vectors and vectors.
         """
         kind = next(iter(y)) if isinstance(y, dict) else None
-        if kind == SIMILARITY:
-            return kind, y[kind], contrastive.cosine(y_pred[0::2], y_pred[1::2])[:, None]
-        if kind != contrastive.TEXTS:
+        if kind is None:
             return kind, y, y_pred
-        num_texts = keras.ops.shape(y[kind])[1]  # may differ from batch to batch
-        by_row = keras.ops.reshape(contrastive.unit(y_pred), (-1, num_texts, y_pred.shape[-1]))  # [B, texts, H]
-        by_column = keras.ops.reshape(keras.ops.transpose(by_row[:, 1:], (1, 0, 2)), (-1, y_pred.shape[-1]))  # [C, H]
-        logits = contrastive.in_batch_logits(by_row[:, 0], by_column, temperature=self._task.temperature, texts=y[kind])
-        return kind, contrastive.row_indices(logits), logits
+        vectors = self._by_row(y, in_batch.unit(y_pred))
+        if kind == SIMILARITY:
+            return kind, y[kind], keras.ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1)[:, None]
+        candidates, options = in_batch.by_column(vectors), {"temperature": self._task.temperature, "texts": y[kind]}
+        logits = in_batch.in_batch_logits(vectors[:, 0], candidates, **options)
+        return kind, in_batch.row_indices(logits), logits
+
+    def _by_row(self, y: Any, vectors: Tensor) -> Any:
+        """The vectors of all texts of each row, `(batch, texts, vector_dim)`."""
+        num_texts = keras.ops.shape(y[TEXTS])[1] if TEXTS in y else 2  # may differ from batch to batch
+        return keras.ops.reshape(vectors, (-1, num_texts, vectors.shape[-1]))

@@ -13,6 +13,9 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
+from keras_bert_layers.losses import in_batch
+from keras_bert_layers.losses.vectors import SIMILARITY, TEXTS
+from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
@@ -21,8 +24,7 @@ from keras_bert_layers.tasks.graphs.heads import check_parts, check_sizes
 from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
-from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES
-from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES, labels_for
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.task import Task
@@ -145,7 +147,12 @@ class BertDualEncoder(Task):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
-        """The share of queries whose own document ranks first in their batch, named `"accuracy"`."""
+        """The share of queries whose own document ranks first in their batch, named `"accuracy"`.
+
+        Where a loss of `losses` compares pairs with similarities: Spearman's correlation of these and dot products.
+        """
+        if self.pipeline.loss is not None and self.pipeline.loss.labels == SIMILARITY:
+            return [SpearmanCorrelation()]
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     @on_real_rows
@@ -157,10 +164,13 @@ class BertDualEncoder(Task):
         sample_weight: Outputs | None = None,
         training: bool = True,
     ) -> Any:
-        """The compiled loss, on row indices and the logits of all candidates."""
+        """The compiled loss, on vectors if it is one of `losses`, or on row indices and the logits of candidates."""
+        if self.pipeline.loss is not None:
+            by_row, weights = {"y": labels_for(self, y), "y_pred": _by_row(y_pred)}, {"sample_weight": sample_weight}
+            return super().compute_loss(x=x, **by_row, **weights, training=training)
         labels, logits = self._compared(y, y_pred)
         if self.symmetric:
-            logits = contrastive.in_both_directions(logits)
+            logits = in_batch.in_both_directions(logits)
             labels = keras.ops.concatenate([labels, labels])
             if sample_weight is not None:
                 sample_weight = keras.ops.concatenate([sample_weight, sample_weight])
@@ -170,18 +180,20 @@ class BertDualEncoder(Task):
     def compute_metrics(
         self, x: Ids, y: Tensor, y_pred: Tensor, sample_weight: Outputs | None = None
     ) -> dict[str, Any]:
-        """The compiled metrics, on row indices and the logits of all candidates."""
+        """The compiled metrics, on similarities and dot products, or on row indices and logits of all candidates."""
         labels, logits = self._compared(y, y_pred)
         return super().compute_metrics(x, labels, logits, sample_weight)
 
     def _compared(self, y: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
-        logits = contrastive.in_batch_logits(
+        if isinstance(y, dict) and SIMILARITY in y:
+            return y[SIMILARITY], keras.ops.sum(y_pred[QUERY] * y_pred[DOCUMENT], axis=-1, keepdims=True)
+        logits = in_batch.in_batch_logits(
             y_pred[QUERY],
             y_pred[DOCUMENT],
             temperature=self.temperature,
-            texts=y[contrastive.TEXTS] if isinstance(y, dict) else None,
+            texts=y[TEXTS] if isinstance(y, dict) else None,
         )
-        return contrastive.row_indices(logits), logits
+        return in_batch.row_indices(logits), logits
 
     def encode_queries(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries, as `encode_documents` encodes documents."""
@@ -242,6 +254,14 @@ class BertDualEncoder(Task):
     def _serve_document(self, text: Tensor) -> dict[str, Any]:
         """Documents to `embedding`."""
         return {self.output_name: self.run(self.pipeline.side(DOCUMENT).ids(text), DOCUMENT)}
+
+
+def _by_row(vectors: dict[str, Any]) -> Any:
+    """The vectors of all texts of each row, `(batch, texts, hidden_dim)`: its query, then its documents."""
+    queries = vectors[QUERY]
+    shape = (-1, keras.ops.shape(queries)[0], queries.shape[-1])
+    documents = keras.ops.transpose(keras.ops.reshape(vectors[DOCUMENT], shape), (1, 0, 2))
+    return keras.ops.concatenate([queries[:, None], documents], axis=1)
 
 
 def _graph(make: Callable[..., Any], backbone: BertBackbone, document_backbone: BertBackbone | None) -> dict[str, Any]:

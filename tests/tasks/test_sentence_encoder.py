@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert_layers import BertPreprocessor, BertSentenceEncoder
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.losses import in_batch
 
 TEXTS = ["good film", "bad film , a bad night", "night", "unhappy"]
 OTHERS = ["a good night", "film", "night", "happy"]
@@ -226,7 +226,7 @@ def test_bfloat16(make):
 def test_gradient_of_a_vector_of_zeros_is_finite():
     first = tf.Variable(np.zeros((2, 5), "float32"))
     with tf.GradientTape() as tape:
-        cosines = contrastive.cosine(first, tf.ones((2, 5)))
+        cosines = in_batch.cosine(first, tf.ones((2, 5)))
     assert np.isfinite(np.asarray(tape.gradient(cosines, first))).all()
     assert np.asarray(cosines).tolist() == [0, 0]
 
@@ -294,7 +294,7 @@ class TestErrors:
     def test_a_custom_loss_without_scores(self, make):
         encoder = make()
         encoder.compile(loss="mean_absolute_error", run_eagerly=True)
-        with pytest.raises(ValueError, match='`loss` must be "auto" where pairs have no `y`'):
+        with pytest.raises(ValueError, match='`loss` must be "auto", or one of `losses`, where pairs have no `y`'):
             encoder.train_on_batch((TEXTS, OTHERS))
 
     def test_pooling(self, encoder):
@@ -340,7 +340,7 @@ def test_layers_in_a_row_and_a_cut(make, tmp_path):
     expected = (expected / np.linalg.norm(expected, axis=-1, keepdims=True))[:, :4]
     vectors = task.predict(TEXTS, verbose=0)
     np.testing.assert_allclose(vectors, expected, atol=TOLERANCE)
-    cosines = np.sum(contrastive.unit(vectors[:2]) * contrastive.unit(vectors[2:]), axis=-1)
+    cosines = np.sum(in_batch.unit(vectors[:2]) * in_batch.unit(vectors[2:]), axis=-1)
     np.testing.assert_allclose(task.predict((TEXTS[:2], TEXTS[2:]), verbose=0), cosines, atol=TOLERANCE)
     assert np.isfinite(task.train_on_batch(TEXTS, np.eye(4))).all()
     task.save(tmp_path / "x.keras")

@@ -8,22 +8,17 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
+from keras_bert_layers.losses.in_batch import ABSENT, cosine
+from keras_bert_layers.losses.vectors import SCORES, SIMILARITY, TEXTS, VectorLoss
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import as_array, is_dataset, is_pair, without_none
 from keras_bert_layers.tasks.feeding.kind_of_data import Parts
 from keras_bert_layers.tasks.inputs.inputs import Inputs
-from keras_bert_layers.tasks.objectives.contrastive import (
-    TEXTS,
-    column_by_column,
-    cosine,
-    joined,
-    refuse_negatives,
-    text_ids,
-)
+from keras_bert_layers.tasks.objectives.contrastive import column_by_column, joined, refuse_negatives, text_ids
 
-SIMILARITY = "similarity"
 SIDES = QUERY, DOCUMENT = "query", "document"
 
 
@@ -50,12 +45,7 @@ class ComparedInputs(Inputs):
         y = as_array(y)
         if isinstance(y, np.ndarray) and not isinstance(columns, tuple):
             self._check_targets(tf.TensorSpec(y.shape))
-        if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
-            y = y.astype(np.float32)
-            rule = "every similarity must be in [-1, 1], the range of a cosine"
-            cure = "Scale the scores first: divide by 5 if they run from 0 to 5."
-            checks.every_row(self.owner, rule, y, np.abs(y) <= 1, cure)
-        return y
+        return _checked_labels(self.owner, self.loss, columns, y)
 
     def makes_labels(self, x: Rows) -> bool:
         """Pairs and triplets need no labels: the texts of a row belong together."""
@@ -84,13 +74,8 @@ class ComparedInputs(Inputs):
                 self._check_targets(y)
             return without_none(x, y, sample_weight)
         texts = joined(x)  # [B, 2 or more]
-        if y is None:
-            y = {TEXTS: text_ids(texts)}
-        elif len(x) == 2:
-            y = {SIMILARITY: tf.reshape(tf.cast(y, tf.float32), [-1, 1])}
-        else:
-            raise ValueError(checks.message(self.owner, "y", "be None beside triplets", type(y)))
-        return without_none(texts, y, sample_weight)
+        kind = SIMILARITY if self.loss is None else self.loss.labels
+        return without_none(texts, _labels_of_rows(self.owner, kind, len(x), texts, y), sample_weight)
 
     def _check_targets(self, y: Any) -> None:
         """Refuses, beside single texts, anything but target vectors."""
@@ -153,7 +138,9 @@ class QueryInputs(Inputs):
         return made
 
     def labels(self, columns: Any, y: Any) -> Any:
-        """Refused: a row itself holds what belongs together."""
+        """Refused, unless the loss compares them: a row itself holds what belongs together."""
+        if self.loss is not None and self.loss.labels != TEXTS:
+            return _checked_labels(self.owner, self.loss, columns, as_array(y))
         cure = (
             "Queries and their documents are one tuple: `fit((queries, documents))`. In `validation_data` and from a "
             "dataset: `((queries, documents),)`."
@@ -189,12 +176,13 @@ class QueryInputs(Inputs):
         """The texts of pairs in one table `(batch, 2 + negatives)`, with ids that tell which are equal."""
         if not isinstance(x, tuple) and len(x.shape) == 2:
             return without_none(x, y, sample_weight)
-        if y is not None:
+        kind = TEXTS if self.loss is None else self.loss.labels
+        if y is not None and kind == TEXTS:
             self.labels(x, y)
         if not isinstance(x, tuple):
             return (x,)
         texts = joined(x)
-        return without_none(texts, {TEXTS: text_ids(texts)}, sample_weight)
+        return without_none(texts, _labels_of_rows(self.owner, kind, len(x), texts, y), sample_weight)
 
     def read_together(self, columns: Columns) -> Any:
         """All texts, one by one."""
@@ -215,6 +203,84 @@ class QueryInputs(Inputs):
     def empty(self, x: Any, outputs: Any) -> np.ndarray:
         """No vectors, or no scores."""
         return np.sum(outputs[QUERY], axis=-1) if is_pair(x) else outputs[QUERY]
+
+
+def labels_for(task: Any, y: Any) -> Any:
+    """What the compiled loss, one of `losses`, compares with vectors, of the labels of a batch.
+
+    Raises:
+        ValueError: rows of texts that the loss is not for.
+    """
+    loss: VectorLoss = task.pipeline.loss
+    if not isinstance(y, dict) or loss.labels not in y:
+        needed = {
+            TEXTS: "be rows of two or more texts without `y`",
+            SIMILARITY: "be pairs of texts, with a similarity for each as `y`",
+            SCORES: "be texts, partners and negatives in a tuple, with scores as `y`",
+        }[loss.labels]
+        found = checks.Shown(f"other data, for the loss {type(loss).__name__}")
+        raise ValueError(checks.message(type(task).__name__, "x", needed, found))
+    return y[loss.labels]
+
+
+def _checked_labels(owner: str, loss: VectorLoss | None, columns: Columns, y: Any) -> Any:
+    """Similarities of pairs, or scores of documents, checked row by row; anything but arrays unchanged."""
+    if loss is not None and loss.labels == SCORES and isinstance(columns, tuple):
+        return _checked_scores(owner, columns, y)
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
+        y = y.astype(np.float32)
+        if loss is not None and loss.reads_order:
+            checks.every_row(owner, "every grade must be a finite number", y, np.isfinite(y))
+        else:
+            rule = "every similarity must be in [-1, 1], the range of a cosine"
+            cure = "Scale the scores first: divide by 5 if they run from 0 to 5."
+            checks.every_row(owner, rule, y, np.abs(y) <= 1, cure)
+    return y
+
+
+def _checked_scores(owner: str, columns: Any, y: Any) -> Any:
+    """A teacher's scores as float32 `(rows, documents)`, or margins, with NaN behind the end of short rows."""
+    if not isinstance(y, np.ndarray):
+        return y
+    rows = [np.atleast_1d(np.asarray(row, np.float32)) for row in y]
+    table = np.full((len(rows), max([1, *map(len, rows)])), np.nan, np.float32)
+    for padded, row in zip(table, rows, strict=True):
+        padded[: len(row)] = row
+    present = [np.ones((len(column), 1), bool) if column.ndim == 1 else column.astype(bool) for column in columns[1:]]
+    are_documents = np.concatenate(present, axis=1)
+    are_documents = are_documents[:, -table.shape[1] :] if table.shape[1] < are_documents.shape[1] else are_documents
+    if table.shape == are_documents.shape:
+        rule = "every document, or every negative, must have a finite score"
+        checks.every_row(owner, rule, table, (np.isfinite(table) | ~are_documents).all(axis=1))
+    return table
+
+
+def _labels_of_rows(owner: str, kind: str, num_columns: int, texts: Any, y: Any) -> dict[str, Any]:
+    """The labels of rows of texts by their kind; in graph."""
+    if y is None:
+        return {TEXTS: text_ids(texts)}
+    if num_columns == 2 and kind == SIMILARITY:
+        return {SIMILARITY: tf.reshape(tf.cast(y, tf.float32), [-1, 1])}
+    if num_columns > 2 and kind == SCORES:
+        ids = text_ids(texts)
+        return {TEXTS: ids, SCORES: _scores_of_documents(owner, ids, y)}
+    rule = {TEXTS: "be None", SIMILARITY: "be None beside triplets", SCORES: "be None beside pairs"}[kind]
+    raise ValueError(checks.message(owner, "y", rule, type(y)))
+
+
+def _scores_of_documents(owner: str, ids: Any, y: Any) -> Any:
+    """A teacher's scores `(batch, documents)`, NaN for those that are absent, from scores or from margins; in graph."""
+    y = y.to_tensor(default_value=np.nan) if isinstance(y, tf.RaggedTensor) else y
+    y = tf.reshape(tf.cast(y, tf.float32), [tf.shape(ids)[0], -1])
+    missing = tf.shape(ids)[1] - 1 - tf.shape(y)[1]  # 1 of margins
+    rule = "y must have a score for each document of a row, or for each negative"
+    message = [f"`{owner}`: {rule}. Received the shape ", tf.shape(y)]
+    y = check_in_graph(y, (missing == 0) | (missing == 1), message)
+    # The score of a partner is 0 there, and a negative's is what it is below.
+    y = tf.concat([tf.zeros([tf.shape(y)[0], missing]), y * tf.cast(1 - 2 * missing, tf.float32)], axis=1)
+    y = tf.where(tf.equal(ids[:, 1:], ABSENT), np.nan, y)
+    y.set_shape(ids[:, 1:].shape)
+    return y
 
 
 def _one_by_one(columns: Columns) -> Any:

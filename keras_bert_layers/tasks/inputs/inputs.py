@@ -68,6 +68,8 @@ class Inputs:
     takes_row_sources = False
     #: Fills an array of outputs where a row is narrower than the widest.
     fill_value: float = 0.0
+    #: The compiled loss, if it is one of `losses` for vectors, which then decides what labels are.
+    loss: Any = None
     #: How many rows `predict` sorts by length at a time.
     block_rows = 4096
     #: The most characters that are sorted by length at a time.

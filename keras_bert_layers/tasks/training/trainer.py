@@ -17,6 +17,7 @@ from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
+from keras_bert_layers.losses import VectorLoss
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.feeding.batches import Batches
 from keras_bert_layers.tasks.feeding.columns import is_dataset, is_of_tensorflow
@@ -101,6 +102,8 @@ class Trainer:
         elif options["loss_weights"] is None:
             options["loss_weights"] = task.default_loss_weights
         losses = [default_loss if is_default else loss, default_loss]
+        task.pipeline.loss = loss if isinstance(loss, VectorLoss) else None
+        task.pipeline.batches.forget()
         weighted_metrics = metrics_for(task, losses, weighted_metrics)
         if not _is_auto(metrics):
             metrics = metrics_for(task, losses, metrics)
