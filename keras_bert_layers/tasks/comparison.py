@@ -94,9 +94,9 @@ class Comparison:
         Similarities and cosines `(batch, 1)`; row indices `(batch,)` and logits `(batch, candidates)`; or target
         vectors and vectors.
         """
-        kind = next(iter(y)) if isinstance(y, dict) else None
-        if kind is None:
-            return kind, y, y_pred
+        if not isinstance(y, dict):
+            return None, y, y_pred
+        kind = SIMILARITY if SIMILARITY in y else TEXTS
         vectors = self._by_row(y, in_batch.unit(y_pred))
         if kind == SIMILARITY:
             return kind, y[kind], keras.ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1)[:, None]

@@ -264,7 +264,10 @@ class Task(keras.Model):
 
     def call(self, inputs: Ids, training: bool | None = None, mask: Tensor | None = None, **kwargs: Any) -> Any:
         """The outputs for a batch of ids, without the input that says which rows only pad it."""
-        return super().call(model_inputs(inputs), training=training, mask=mask, **kwargs)
+        inputs, size = model_inputs(inputs), getattr(self.pipeline.loss, "mini_batch_size", None)
+        if training and size is not None:
+            return self.trainer.in_mini_batches(inputs, size)
+        return super().call(inputs, training=training, mask=mask, **kwargs)
 
     def predict(
         self,

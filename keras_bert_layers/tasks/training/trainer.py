@@ -30,6 +30,7 @@ from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.objectives.losses import on_logits
 from keras_bert_layers.tasks.objectives.metrics import metrics_for
+from keras_bert_layers.tasks.training.mini_batches import in_mini_batches
 from keras_bert_layers.tasks.training.rebuilt_optimizer import is_built_for, rebuild
 from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
@@ -54,6 +55,7 @@ def _traced_again_after_errors(method: Method) -> Method:
         task.predictor.follow_layers()
         trainer._is_running = True
         has_own = any(backbone.rematerialize for backbone in backbones_of(task))
+        has_own = has_own or getattr(task.pipeline.loss, "mini_batch_size", None) is not None
         try:
             with freed_with(task) if has_own else contextlib.nullcontext():
                 return method(trainer, *arguments, **options)
@@ -88,6 +90,7 @@ class Trainer:
         #: `jit_compile` of the last `compile`, as it was given.
         self.jit_compile: Any = "auto"
         self._token_count: keras.metrics.Sum | None = None
+        self._vectors: keras.Model | None = None
         self._is_running = False
 
     def compile(self, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any, **options: Any) -> None:
@@ -140,6 +143,15 @@ class Trainer:
             parts = keras.tree.flatten_with_path(x)
             masks = [mask for path, mask in parts if str(path[-1]).endswith("padding_mask")]
             self._token_count.update_state([keras.ops.count_nonzero(mask) for mask in masks])
+
+    def in_mini_batches(self, ids: Mapping[str, Any], size: int) -> Any:
+        """The outputs of the task in training, computed a few rows at a time; see `in_mini_batches`."""
+        if "token_ids" not in ids:  # one part of the model for each
+            return {name: in_mini_batches(self._task.predictor.part(name), ids[name], size) for name in ids}
+        if self._vectors is None:
+            task: Any = self._task
+            self._vectors = keras.Model(task.input, task.output)
+        return in_mini_batches(self._vectors, ids, size)
 
     @_traced_again_after_errors
     def fit(
