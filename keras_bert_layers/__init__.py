@@ -61,6 +61,13 @@ _REGISTERED = {
     "WarmupStableDecay": "optimizers",
     "WindowPooling": "layers",
     "Windows": "preprocessing",
+    "AnglE": "losses",
+    "CoSENT": "losses",
+    "DistillKLDiv": "losses",
+    "MarginMSE": "losses",
+    "Matryoshka": "losses",
+    "MultipleNegativesRanking": "losses",
+    "Triplet": "losses",
 }
 
 try:

@@ -225,8 +225,11 @@ def labels_for(task: Any, y: Any) -> Any:
 
 def _checked_labels(owner: str, loss: VectorLoss | None, columns: Columns, y: Any) -> Any:
     """Similarities of pairs, or scores of documents, checked row by row; anything but arrays unchanged."""
-    if loss is not None and loss.labels == SCORES and isinstance(columns, tuple):
-        return _checked_scores(owner, columns, y)
+    if loss is not None and isinstance(columns, tuple):
+        if loss.labels == TEXTS:
+            raise ValueError(checks.message(owner, "y", f"be None for the loss {type(loss).__name__}", type(y)))
+        if loss.labels == SCORES:
+            return _checked_scores(owner, columns, y)
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
         y = y.astype(np.float32)
         if loss is not None and loss.reads_order:
