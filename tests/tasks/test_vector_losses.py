@@ -34,9 +34,15 @@ CASES = {
 TOLERANCE = 2e-4
 
 
-@pytest.fixture(scope="module", params=[BertSentenceEncoder, BertDualEncoder])
-def encoder(request, new_backbone, tokenizer):
-    return request.param(new_backbone(), preprocessor=BertPreprocessor(tokenizer, max_length=13))
+@pytest.fixture(scope="module")
+def encoders(new_backbone, tokenizer):
+    kinds, preprocessor = (BertSentenceEncoder, BertDualEncoder), BertPreprocessor(tokenizer, max_length=13)
+    return {kind: kind(new_backbone(), preprocessor=preprocessor) for kind in kinds}
+
+
+@pytest.fixture(params=[BertSentenceEncoder, BertDualEncoder])
+def encoder(request, encoders):
+    return encoders[request.param]
 
 
 def vectors(encoder, x):
@@ -48,8 +54,12 @@ def vectors(encoder, x):
     return encoder.encode_queries(texts, verbose=0).reshape(len(rows), longest, -1)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_evaluated(encoder, case):
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [*((BertSentenceEncoder, case) for case in CASES), *((BertDualEncoder, case) for case in ("margins", "widths"))],
+)
+def test_evaluated(encoders, kind, case):
+    encoder = encoders[kind]
     loss, x, y, labels = CASES[case]
     encoder.compile(loss=loss, run_eagerly=True)
     found = encoder.evaluate(x, y, verbose=0, return_dict=True)
@@ -66,7 +76,8 @@ def test_trained(encoder):
     assert last < 0.5 * first
 
 
-def test_loss_is_saved(encoder, tmp_path):
+def test_loss_is_saved(encoders, tmp_path):
+    encoder = encoders[BertDualEncoder]
     loss, x, y, _ = CASES["widths"]
     encoder.compile(loss=loss, run_eagerly=True)
     expected = encoder.evaluate(x, y, verbose=0)
@@ -77,8 +88,9 @@ def test_loss_is_saved(encoder, tmp_path):
     assert loaded.evaluate(x, y, verbose=0) == pytest.approx(expected, abs=TOLERANCE)
 
 
-def test_dataset(encoder):
+def test_dataset(encoders):
     """Of ragged negatives and ragged scores."""
+    encoder = encoders[BertSentenceEncoder]
     loss, x, y, _ = CASES["scores"]
     encoder.compile(loss=loss, run_eagerly=True)
     expected = encoder.evaluate(x, y, verbose=0)
@@ -104,14 +116,19 @@ def test_dataset(encoder):
     ],
     ids=["no scores", "no negatives", "no grades", "triples", "nan", "range", "labels", "pairs", "missing", "few"],
 )
-def test_refused(encoder, loss, x, y, message):
+def test_refused(encoders, loss, x, y, message):
+    encoder = encoders[BertDualEncoder if y is None else BertSentenceEncoder]
     encoder.compile(loss=loss, run_eagerly=True)
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
         encoder.evaluate(x, y, verbose=0)
 
 
-def test_single_texts_are_refused(new_backbone, tokenizer):
-    encoder = BertSentenceEncoder(new_backbone(), preprocessor=BertPreprocessor(tokenizer, max_length=13))
+def test_other_data_are_refused(encoders):
+    encoder = encoders[BertSentenceEncoder]
     encoder.compile(loss=losses.CoSENT(), run_eagerly=True)
     with pytest.raises(ValueError, match="must be pairs of texts.*CoSENT"):
         encoder.fit(QUERIES, np.zeros((5, 15), "float32"), verbose=0)
+    encoder = encoders[BertDualEncoder]
+    encoder.compile(loss=losses.Triplet(), run_eagerly=True)
+    with pytest.raises(ValueError, match="`y` must be None"):
+        encoder.fit(TRIPLES, SCORES, verbose=0)

@@ -22,14 +22,14 @@ def texts(number):
 X = texts(11), texts(11), [texts(GENERATOR.integers(0, 3)) for _ in range(11)]
 
 
-@pytest.fixture(scope="module", params=["one encoder", "one for both sides", "two encoders"])
+@pytest.fixture(scope="module", params=["one encoder", "two encoders"])
 def make(request, new_backbone, tokenizer):
     def make(dropout):
         backbone = new_backbone(seed=2, dropout=dropout, attention_dropout=dropout)
         preprocessor = BertPreprocessor(tokenizer, max_length=13)
         if request.param == "one encoder":
             return BertSentenceEncoder(backbone, preprocessor=preprocessor)
-        other = None if "both" in request.param else new_backbone(seed=3, dropout=dropout, attention_dropout=dropout)
+        other = new_backbone(seed=3, dropout=dropout, attention_dropout=dropout)
         return BertDualEncoder(backbone, other, preprocessor=preprocessor)
 
     return make
