@@ -20,6 +20,7 @@ from keras_bert_layers.tasks.recipes.few_labels import few_shot_classifier as fe
 from keras_bert_layers.tasks.recipes.few_labels import zero_shot as zero_shot
 from keras_bert_layers.tasks.recipes.layer_reducer import reduce_layers as reduce_layers
 from keras_bert_layers.tasks.recipes.layer_reducer import reinitialize_layers as reinitialize_layers
+from keras_bert_layers.tasks.recipes.mined_negatives import mine_negatives as mine_negatives
 from keras_bert_layers.tasks.recipes.position_extender import extend_positions as extend_positions
 from keras_bert_layers.tasks.recipes.position_extender import interpolate_positions as interpolate_positions
 from keras_bert_layers.tasks.recipes.probe_report import ProbeReport as ProbeReport

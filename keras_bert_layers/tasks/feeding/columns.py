@@ -229,13 +229,14 @@ def check_unicode(owner: str, text: str | bytes, row: int) -> None:
         raise ValueError(checks.row_message(owner, "texts must be valid Unicode", received, cure)) from error
 
 
-def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
+def as_table(owner: str, x: Any, *, first_row: int = 0, argument: str = "x[2]") -> np.ndarray:
     """One or several texts per row as an array of objects `(rows, texts)`, short rows padded with empty strings.
 
     Args:
         owner: the class to name in errors.
         x: a column of texts or of lists of texts, or an array or tensor `(rows, texts)`.
         first_row: the index of the first row, for errors.
+        argument: the argument that holds the column, for errors.
 
     Raises:
         TypeError: a row that holds anything but strings; the message names it.
@@ -243,7 +244,7 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
     x = column_values(x)
     if isinstance(x, str | bytes) or not (isinstance(x, Sequence) or hasattr(x, "shape")):
         rule = "be a column of texts, or of lists of texts"
-        raise TypeError(checks.message(owner, "x[2]", rule, type(x)))
+        raise TypeError(checks.message(owner, argument, rule, type(x)))
     rows = [[row] if isinstance(row, str | bytes) else row for row in (x.numpy() if hasattr(x, "numpy") else x)]
     for index, row in enumerate(rows, start=first_row):
         if not hasattr(row, "__iter__") or not all(isinstance(text, str | bytes) for text in row):

@@ -8,7 +8,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from keras_bert_layers._internal import checks
 
 _EQUAL = 1e-5  # of the largest score; see `ranked`
 
+Name = TypeVar("Name", bound=Hashable)
 #: Query id -> document id -> score.
 Ranking: TypeAlias = Mapping[Hashable, Mapping[Hashable, float]]
 
@@ -112,7 +113,7 @@ def reciprocal_rank_fusion(*rankings: Ranking, top_k: int = 100, k: int = 60) ->
     return {query: ranked(sums, top_k) for query, sums in fused.items()}
 
 
-def ranked(scores: Mapping[Hashable, float], top_k: int) -> dict[Hashable, float]:
+def ranked(scores: Mapping[Name, float], top_k: int) -> dict[Name, float]:
     """The best documents, the highest score first; those of equal scores in the order of their ids, as strings.
 
     Scores are made equal to the best one that is left if they are lower by less than 1e-5 of the largest score: a
