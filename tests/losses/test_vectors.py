@@ -128,6 +128,7 @@ def test_restored(case):
     assert loss.labels == CASES[case][0].labels
 
 
+@pytest.mark.usefixtures("in_graph")
 @pytest.mark.parametrize("case", CASES)
 def test_gradients_are_finite(case):
     """Also where vectors are 0 and where two are equal."""

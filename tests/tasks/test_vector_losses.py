@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers import BertDualEncoder, BertPreprocessor, BertSentenceEncoder, losses
+from keras_bert_layers import BertClassifier, BertDualEncoder, BertPreprocessor, BertSentenceEncoder, losses
 from keras_bert_layers._internal.lazy import tf
 
 QUERIES = ["good", "a bad film ?", "night", "un", "happy night"]
@@ -121,6 +121,14 @@ def test_refused(encoders, loss, x, y, message):
     encoder.compile(loss=loss, run_eagerly=True)
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
         encoder.evaluate(x, y, verbose=0)
+
+
+def test_other_tasks_and_xla_are_refused(encoders, new_backbone):
+    classifier = BertClassifier(new_backbone(), 2)
+    with pytest.raises(ValueError, match="`loss` must be a loss of logits.*Triplet"):
+        classifier.compile(loss=losses.Triplet())
+    with pytest.raises(ValueError, match="`jit_compile` must not be True for a loss with `mini_batch_size`"):
+        encoders[BertSentenceEncoder].compile(loss=losses.Triplet(mini_batch_size=4), jit_compile=True)
 
 
 def test_other_data_are_refused(encoders):

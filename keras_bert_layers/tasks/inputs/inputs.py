@@ -68,7 +68,9 @@ class Inputs:
     takes_row_sources = False
     #: Fills an array of outputs where a row is narrower than the widest.
     fill_value: float = 0.0
-    #: The compiled loss, if it is one of `losses` for vectors, which then decides what labels are.
+    #: Whether the loss may be one of `losses` for vectors.
+    compares_vectors = False
+    #: The compiled loss, if it is such a one, which then decides what labels are.
     loss: Any = None
     #: How many rows `predict` sorts by length at a time.
     block_rows = 4096

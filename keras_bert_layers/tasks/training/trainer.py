@@ -105,8 +105,7 @@ class Trainer:
         elif options["loss_weights"] is None:
             options["loss_weights"] = task.default_loss_weights
         losses = [default_loss if is_default else loss, default_loss]
-        task.pipeline.loss = loss if isinstance(loss, VectorLoss) else None
-        task.pipeline.batches.forget()
+        self._follow_loss(loss)
         weighted_metrics = metrics_for(task, losses, weighted_metrics)
         if not _is_auto(metrics):
             metrics = metrics_for(task, losses, metrics)
@@ -119,6 +118,21 @@ class Trainer:
         options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
         keras.Model.compile(task, optimizer, losses[0], **options)
         task.predictor.forget()
+
+    def _follow_loss(self, loss: Any) -> None:
+        """Lets the pipeline make the labels of a loss of vectors; ValueError for another task, or with XLA."""
+        task, vector_loss = self._task, loss if isinstance(loss, VectorLoss) else None
+        if vector_loss is not None:
+            owner, name = type(task).__name__, type(loss).__name__
+            if not task.pipeline.compares_vectors:
+                rule = "be a loss of logits: this one is for encoders of texts"
+                raise ValueError(checks.message(owner, "loss", rule, name))
+            by_xla = self.jit_compile is True and keras.backend.backend() == "tensorflow"
+            if by_xla and vector_loss.mini_batch_size is not None:
+                rule, cure = "not be True for a loss with `mini_batch_size`", "On JAX they go together."
+                raise ValueError(checks.message(owner, "jit_compile", rule, True, cure))
+        task.pipeline.loss = vector_loss
+        task.pipeline.batches.forget()
 
     def follow_layers(self) -> None:
         """Builds the optimizer again if other weights are trained than before; drops functions of other layers."""
