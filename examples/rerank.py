@@ -11,14 +11,12 @@ own BERT (a HuggingFace or sentence-transformers directory):
 Each row of the file has a query, a document and its relevance, by default 0 or 1. Include wrong documents too, at best
 those that a search ranks high. A tenth of the queries, with all their rows, is held out for evaluation. The trained
 model is saved as a `.keras` file, which `search.py --reranker` takes, and as a SavedModel.
-The evaluation needs trec_eval: `pip install pytrec-eval-terrier`.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -85,20 +83,14 @@ def make_reranker(kbl: Any, arguments: argparse.Namespace, rows: list[tuple[str,
 
 def measure(reranker: Any, rows: list[tuple[str, str, float]]) -> str:
     """How well the documents of each query are put in order."""
-    import pytrec_eval
+    from keras_bert_layers.tasks import RetrievalEvaluator
 
-    run, judged = {}, {}
-    for query in dict.fromkeys(query for query, _, _ in rows):
-        judgements = [(document, value) for asked, document, value in rows if asked == query]
-        answers = reranker.rank(query, [document for document, _ in judgements])
-        run[query] = {str(answer["corpus_id"]): answer["score"] for answer in answers}
-        # trec_eval takes whole numbers, and nDCG does not depend on the scale.
-        judged[query] = {str(row): round(1000 * value) for row, (_, value) in enumerate(judgements)}
-    measures = pytrec_eval.RelevanceEvaluator(judged, {"ndcg_cut.10", "recip_rank"}).evaluate(run).values()
-    ndcg, reciprocal = (
-        statistics.mean(measure[name] for measure in measures) for name in ("ndcg_cut_10", "recip_rank")
-    )
-    return f"nDCG@10 {ndcg:.3f}, reciprocal rank {reciprocal:.3f}"
+    judged: dict[str, dict[str, float]] = {}
+    for query, document, value in rows:
+        judged.setdefault(query, {})[document] = value
+    queries, documents = ({text: text for text in column} for column in (judged, (row[1] for row in rows)))
+    found = RetrievalEvaluator(queries, documents, judged, candidates=judged)(reranker)
+    return f"nDCG@10 {found['ndcg@10']:.3f}, reciprocal rank {found['mrr@10']:.3f}"
 
 
 def train(arguments: argparse.Namespace, output: Path) -> None:

@@ -141,18 +141,18 @@ def search(arguments: argparse.Namespace, output: Path) -> None:
     print(
         f"wrote {output / 'documents.npy'}: {document_vectors.shape[0]} vectors of {document_vectors.shape[1]} values"
     )
-    # One matrix product searches a million vectors in under a second; for many more use a vector search library.
-    scores = encoder.encode_queries(queries, verbose=verbose) @ document_vectors.T  # [queries, documents]
-    found = np.argsort(-scores, axis=-1, kind="stable")[:, : max(arguments.top, NUM_RERANKED)]
+    # This searches a million vectors in about a second; for many more use a vector search library.
+    query_vectors = encoder.encode_queries(queries, verbose=verbose)
+    found = kbl.tasks.semantic_search(query_vectors, document_vectors, top_k=max(arguments.top, NUM_RERANKED))
     reranker = make_reranker(kbl, arguments, encoder)
-    for query, row, best in zip(queries, scores, found, strict=True):
+    for query, best in zip(queries, found, strict=True):
         print(query)
-        answers = [(float(row[index]), int(index)) for index in best]
+        answers = [(row["score"], documents[row["corpus_id"]]) for row in best]
         if reranker is not None:
-            ranked = reranker.rank(query, [documents[index] for index in best])
-            answers = [(answer["score"], int(best[answer["corpus_id"]])) for answer in ranked]
-        for score, index in answers[: 2 if arguments.smoke else arguments.top]:
-            print(f"  {score:.3f}  {documents[index]}")
+            ranked = reranker.rank(query, [text for _, text in answers], return_documents=True)
+            answers = [(row["score"], row["text"]) for row in ranked]
+        for score, text in answers[: 2 if arguments.smoke else arguments.top]:
+            print(f"  {score:.3f}  {text}")
 
 
 if __name__ == "__main__":
