@@ -229,6 +229,10 @@ class TestRowsOfCandidates:
             assert ids["token_ids"].shape[0] == 9
             assert np.asarray(ids["padding_mask"])[4].sum() == 3  # nothing but special tokens
 
+    def test_only_rows_need_one_device_of_tensorflow(self, encoder):
+        assert encoder.pipeline.counts_rows(ROWS)
+        assert not encoder.pipeline.counts_rows(PAIRS)
+
     @pytest.mark.slow
     def test_fit(self, make):
         encoder = make()
