@@ -96,6 +96,7 @@ SHARED_HOMES = {
     "pooler": {"HeadTransform", "NextSentenceHead"},
     "long_texts": {"HeadTail", "Windows"},
     "positions": {"RelativePositionBias", "RotaryPositions", "SinusoidalPositions"},
+    "ranking": {"LambdaRank", "ListNet", "RankNet"},
     # The function `load_report` stands beside its class, and a module of the same name would hide it.
     "reports": {"LoadReport"},
     "schedules": {"GoogleWarmupLinearDecay", "Warmup", "WarmupLinearDecay", "WarmupStableDecay"},

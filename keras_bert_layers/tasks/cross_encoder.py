@@ -9,17 +9,22 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.types import Rows, Strings, Tensor
+from keras_bert_layers._internal.types import Ids, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.layers import ClassificationHead
+from keras_bert_layers.layers.classification_head import ABSENT_SCORE
+from keras_bert_layers.losses.ranking import RankingLoss
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.feeding.columns import as_columns
+from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.heads import check_parts, head_options
 from keras_bert_layers.tasks.graphs.text_graph import text_graph
-from keras_bert_layers.tasks.inputs import TextInputs
+from keras_bert_layers.tasks.inputs import RelevanceInputs
 from keras_bert_layers.tasks.labels import Relevance
+from keras_bert_layers.tasks.labels.regression import in_rows
+from keras_bert_layers.tasks.objectives.metrics import PairAUC
 from keras_bert_layers.tasks.serving.attributed_rows import class_rows
 from keras_bert_layers.tasks.serving.attribution import attribute
 from keras_bert_layers.tasks.serving.prompts import Prompts
@@ -33,6 +38,11 @@ class BertCrossEncoder(Task):
     It is slower than a `BertDualEncoder`, as every pair goes through the model, and more accurate. So it is usually
     used to re-rank the best results of a search, with `rank`. It trains on `x = (queries, documents)` with one
     relevance per row in `y`: 0, 1 or anything between.
+
+    It also trains on `x = (queries, candidates)`, with a list of texts for each query, or an array or tensor
+    `(rows, candidates)`, and a list of grades for each in `y`. The losses of `keras_bert_layers.losses`, such as
+    `ListNet()`, compare the candidates of a query, and take grades from 0 on; any other loss is that of all pairs. An
+    empty string is not a candidate: it pads a row that has fewer. A sample weight is that of a query.
 
     Args:
         backbone: a `BertBackbone`.
@@ -49,13 +59,15 @@ class BertCrossEncoder(Task):
         name: the model's name.
 
     Returns:
-        A call on ids and `predict` return float32 logits `(batch, 1)`. The score of `rank`, `answer` and the exported
-        model is their activation: by default the logistic function, in [0, 1]. The exported model has a signature for
-        each prompt, by its name.
+        A call on ids and `predict` return float32 logits `(batch, 1)`; `predict` on rows of candidates
+        `(rows, candidates)`, -1e9 where there is none. The score of `rank`, `answer` and the exported model is their
+        activation: by default the logistic function, in [0, 1]. The exported model has a signature for each prompt, by
+        its name.
 
     Raises:
         TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary.
-        ValueError: an argument out of range; single texts; a relevance outside [0, 1] (the message names its row).
+        ValueError: an argument out of range; single texts; a relevance outside [0, 1], a grade below 0, or one that is
+            missing (the message names its row); rows of candidates beside `metrics`, which must be `weighted_metrics`.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -92,8 +104,8 @@ class BertCrossEncoder(Task):
         long_texts = as_long_texts("BertCrossEncoder", long_texts, preprocessor, pooling="max", pairs=True)
         graph = text_graph(backbone, lambda ids: head(backbone(ids)["pooled_output"]), long_texts=long_texts)
         labels, all_prompts = Relevance(activation), Prompts("BertCrossEncoder", prompts, default_prompt)
-        pipeline = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
-        pipeline.long_texts = long_texts
+        pipeline = RelevanceInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
+        pipeline.long_texts, pipeline.fill_value = long_texts, ABSENT_SCORE
         super().__init__(backbone, pipeline, **graph, name=name)
         self.label_kind, self._prompts = labels, all_prompts
         self.dropout = dropout
@@ -114,6 +126,32 @@ class BertCrossEncoder(Task):
         """The name of the prompt before every text, or None."""
         return self._prompts.default
 
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        """Configures training; see `Task.compile`."""
+        super().compile(*arguments, **options)
+        self.label_kind.most = float("inf") if isinstance(self.loss, RankingLoss) else Relevance.most
+
+    @on_real_rows
+    def compute_loss(
+        self, x: Ids | None = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss: of whole rows of candidates if it is one of `keras_bert_layers.losses`, else of pairs."""
+        if not isinstance(self.loss, RankingLoss):
+            y, y_pred, sample_weight = self.label_kind.by_pair(y, y_pred, sample_weight)
+        elif in_rows(y):
+            y_pred = keras.ops.reshape(y_pred, keras.ops.shape(y))
+        return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+
+    @on_real_rows
+    def compute_metrics(self, x: Ids, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """The compiled metrics, of pairs."""
+        unweighted = keras.tree.flatten(self.trainer.metrics[0] or [])
+        if in_rows(y) and not all(isinstance(metric, PairAUC) for metric in unweighted):
+            cure = "Give them as `weighted_metrics`: candidates that are absent have the weight 0."
+            rule = "be those of pairs where rows of candidates are given"
+            raise ValueError(checks.message("BertCrossEncoder", "metrics", rule, unweighted, cure))
+        return super().compute_metrics(x, *self.label_kind.by_pair(y, y_pred, sample_weight))
+
     def predict(
         self,
         x: Rows,
@@ -125,10 +163,10 @@ class BertCrossEncoder(Task):
         max_tokens_per_batch: int | None = None,
         prompt: str | None = None,
     ) -> Any:
-        """The logits of pairs as a NumPy array, float32 `(rows, 1)`.
+        """The logits of pairs as a NumPy array, float32 `(rows, 1)`; of rows of candidates `(rows, candidates)`.
 
         Args:
-            x: pairs of texts; see `Task.predict`, also for the other arguments.
+            x: pairs of texts, or queries with rows of candidates; see `Task.predict`, also for the other arguments.
             batch_size: the most rows per step.
             verbose: Keras's progress bar.
             steps: the first so many batches.

@@ -4,10 +4,18 @@ import pytest
 
 from keras_bert_layers import BertCrossEncoder, BertPreprocessor
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.losses import LambdaRank, ListNet, RankNet
+from keras_bert_layers.tasks.feeding.streams import as_dataset
 
 QUERIES = ["good ?", "bad ?", "good ?", "bad ?", "night ?"]
 DOCUMENTS = ["a good film", "a good film", "bad", "bad", "a night ! a night"]
 RELEVANCES = [1, 0, 0.25, 1, 0.75]
+CANDIDATES = [["a good film", "bad", "night"], ["bad"], ["good", "a night !"]]
+GRADES = [[1, 0, 0.5], [1], [0.25, 0]]
+ROWS = (QUERIES[:3], CANDIDATES)
+PRESENT = np.array([[place < len(row) for place in range(3)] for row in CANDIDATES])
+PAIRS = ([query for query, row in zip(*ROWS, strict=True) for _ in row], sum(CANDIDATES, []))  # noqa: RUF017
+PADDED = np.array([[1, 0, 0.5], [1, -1, -1], [0.25, 0, -1]], np.float32)
 ODD_TEXTS = ["", "\0 \t", b"\xff bad", "[SEP] [CLS] [MASK]", "\N{SNOWMAN} \U0001f600", "جيد", "good " * 4_000]
 # The same float32 sums in another order: eager against traced, one batch against another.
 TOLERANCE = 1e-5
@@ -38,6 +46,12 @@ def logits(encoder):
         pooled = encoder.backbone(encoder.preprocessor(([query], [document])))["pooled_output"]
         rows.append(np.asarray(pooled)[0] @ np.asarray(head.kernel)[:, 0] + np.asarray(head.bias)[0])
     return np.array(rows)
+
+
+@pytest.fixture(scope="module")
+def rows(encoder):
+    """One logit per candidate."""
+    return encoder.predict(ROWS, verbose=0)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +165,110 @@ def test_a_pair_has_the_same_score_alone_and_in_a_batch(served):
         assert together[row] == pytest.approx(alone.numpy()[0], abs=TOLERANCE)
 
 
+@pytest.fixture
+def compiled(encoder, trains_and_evaluates_eagerly):
+    """The encoder, compiled with another loss within the test."""
+    before = encoder.get_compile_config()
+
+    def compile_it(loss="auto", **options):
+        encoder.compile(keras.optimizers.SGD(0.0), loss=loss, **options)
+        trains_and_evaluates_eagerly(encoder)
+        return encoder
+
+    yield compile_it
+    encoder.compile_from_config(before)
+
+
+class TestRowsOfCandidates:
+    def test_predict(self, encoder, rows):
+        assert rows.shape == (3, 3)
+        np.testing.assert_allclose(rows[PRESENT], encoder.predict(PAIRS, verbose=0)[:, 0], atol=TOLERANCE)
+        assert (rows[~PRESENT] == -1e9).all()
+        streamed = list(encoder.predict_stream(zip(*ROWS, strict=True)))
+        np.testing.assert_allclose(np.array(streamed)[PRESENT], rows[PRESENT], atol=TOLERANCE)
+
+    @pytest.mark.parametrize("loss", [ListNet(), RankNet(), LambdaRank(top_k=2)])
+    def test_losses_of_rows(self, compiled, rows, loss):
+        grades = 3 * np.maximum(PADDED, -1 / 3)
+        weights = np.array([1.0, 0.0, 2.0])
+        result = compiled(loss).evaluate(
+            ROWS, [[3 * grade for grade in row] for row in GRADES], sample_weight=weights, verbose=0, return_dict=True
+        )
+        assert result["loss"] == pytest.approx(float(loss(grades, rows, sample_weight=weights)), abs=TOLERANCE)
+
+    def test_without_a_ranking_loss_rows_are_as_their_pairs(self, compiled):
+        encoder, options = compiled(weighted_metrics=["accuracy"]), {"verbose": 0, "return_dict": True}
+        expected = encoder.evaluate(PAIRS, PADDED[PRESENT], **options)
+        assert encoder.evaluate(ROWS, GRADES, **options) == pytest.approx(expected, abs=TOLERANCE)
+        weights = [0.5, 2, 0]
+        expected = encoder.evaluate(PAIRS, PADDED[PRESENT], sample_weight=np.repeat(weights, [3, 1, 2]), **options)
+        found = encoder.evaluate(ROWS, GRADES, sample_weight=weights, **options)
+        assert found == pytest.approx(expected, abs=TOLERANCE)
+
+    def test_every_kind_of_column_is_the_same_data(self, encoder, rows):
+        filled = np.array([[*row, "", ""][:3] for row in CANDIDATES])
+        for x, y in [
+            ((np.array(ROWS[0]), filled), PADDED),
+            ((tf.constant(ROWS[0]), tf.ragged.constant(CANDIDATES)), tf.ragged.constant(GRADES)),
+            ((ROWS[0], filled.tolist()), np.maximum(PADDED, 0).tolist()),
+        ]:
+            np.testing.assert_allclose(encoder.predict(x, verbose=0), rows, atol=TOLERANCE)
+            np.testing.assert_array_equal(encoder.pipeline.labels(encoder.pipeline.columns(x), y), PADDED)
+
+    def test_every_kind_of_data_gives_the_same_batch(self, encoder):
+        def generator():
+            yield ROWS, GRADES
+            yield (ROWS[0][1:], CANDIDATES[1:]), GRADES[1:]
+
+        stream, _ = as_dataset(encoder.pipeline, generator())
+        columns = encoder.pipeline.batches(ROWS, GRADES)
+        table = encoder.pipeline.batches({"text": ROWS[0], "text_pair": CANDIDATES, "label": GRADES})
+        for batches in (columns, table, encoder.pipeline.batches(stream)):
+            ids, labels = next(iter(batches))
+            np.testing.assert_array_equal(labels, PADDED)
+            assert ids["token_ids"].shape[0] == 9
+            assert np.asarray(ids["padding_mask"])[4].sum() == 3  # nothing but special tokens
+
+    def test_only_rows_need_one_device_of_tensorflow(self, encoder):
+        assert encoder.pipeline.counts_rows(ROWS)
+        assert not encoder.pipeline.counts_rows(PAIRS)
+
+    @pytest.mark.slow
+    def test_fit(self, make):
+        encoder = make()
+        encoder.compile(keras.optimizers.Adam(2e-2), loss=ListNet())
+        options = {"batch_size": 2, "verbose": 0, "validation_data": (ROWS, GRADES)}
+        history = encoder.fit(ROWS, GRADES, epochs=8, group_by_length=True, **options).history
+        assert history["val_loss"][-1] < history["val_loss"][0]
+        assert set(history) == {"loss", "auc", "val_loss", "val_auc"}
+        encoder.fit(ROWS, GRADES, validation_split=0.4, verbose=0)
+
+
 class TestErrors:
+    def test_rows_of_candidates(self, encoder, compiled):
+        pipeline = encoder.pipeline
+        with pytest.raises(ValueError, match="every candidate must have a grade. Received: .1, 0. in row 0 of 3"):
+            pipeline.batches(ROWS, [[1, 0], [1], [0, 1]])
+        with pytest.raises(
+            ValueError, match=r"every grade must be in \[0, 1\] for this loss. Received: .* in row 2. Divide"
+        ):
+            pipeline.batches(ROWS, [[1, 0, 0], [1], [2, 1]])
+        with pytest.raises(ValueError, match="every query must have its row of candidates. Received: 3 queries and 2"):
+            pipeline.batches((ROWS[0], CANDIDATES[:2]), GRADES)
+        with pytest.raises(ValueError, match="a candidate that is not empty. Received: none in row 1"):
+            pipeline.batches((ROWS[0], [["a"], [""], ["b"]]), GRADES)
+        with pytest.raises(ValueError, match="must be pairs of texts. Received: x=lists of texts. `rank` orders"):
+            encoder.answer(ROWS)
+        with pytest.raises(ValueError, match="`x` must yield"):
+            pipeline.batches(tf.data.Dataset.from_tensors(((["a"], [[1]]), [[1.0]])))
+        with pytest.raises(ValueError, match="must be those of pairs .* Give them as `weighted_metrics`"):
+            compiled(metrics=["accuracy"]).test_on_batch(ROWS, GRADES)
+        encoder = compiled(ListNet())
+        with pytest.raises(ValueError, match="at least 0. Received: .* in row 0"):
+            encoder.test_on_batch(ROWS, [[1, -1, 0], [1], [0, 1]])
+        with pytest.raises(ValueError, match="`ListNet`: `y_true` must have several candidates .* as one row"):
+            encoder.test_on_batch((QUERIES, DOCUMENTS), RELEVANCES)
+
     def test_single_texts(self, encoder):
         with pytest.raises(ValueError, match="this model takes pairs of texts. Received: single texts"):
             encoder.predict(QUERIES)

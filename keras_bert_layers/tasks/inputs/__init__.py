@@ -1,5 +1,6 @@
 """Kinds of data, one class each: turns user data into batches of ids and labels, and outputs into rows again."""
 
+from keras_bert_layers.tasks.inputs.candidates import RelevanceInputs
 from keras_bert_layers.tasks.inputs.choices import ChoiceInputs
 from keras_bert_layers.tasks.inputs.comparisons import ComparedInputs, QueryInputs
 from keras_bert_layers.tasks.inputs.documents import DocumentInputs
@@ -19,6 +20,7 @@ __all__ = [
     "MaskedInputs",
     "QueryInputs",
     "QuestionInputs",
+    "RelevanceInputs",
     "TextInputs",
     "WordInputs",
 ]

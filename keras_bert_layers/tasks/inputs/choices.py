@@ -50,21 +50,8 @@ class ChoiceInputs(Inputs):
         if not isinstance(x, tuple) or len(x) != 2:
             cure = "Write `(prompts, choices)`: a list of strings, and a list of lists of strings."
             raise ValueError(checks.message(self.owner, "x", "be a tuple of two columns", type(x), cure))
-        prompts = as_columns(self.owner, x[0], first_row=first_row)
-        for row, texts in enumerate(x[1] if isinstance(x[1], list | tuple) else (), start=first_row):
-            if isinstance(texts, str | bytes):
-                rule = "`choices` must hold a list of strings for each prompt"
-                raise TypeError(f"`{self.owner}`: {rule}. Received: {texts!r} in row {row}.")
-        choices = as_table(self.owner, x[1], first_row=first_row)
-        if len(prompts) != len(choices):
-            received = f"{len(prompts)} prompts and {len(choices)} rows of choices"
-            raise ValueError(checks.row_message(self.owner, "every prompt must have its row of choices", received))
-        present = choices.astype(bool)
-        if not present.any(axis=1).all():
-            rule = "every row must have a choice that is not empty"
-            row = first_row + int(np.argmin(present.any(axis=1)))
-            raise ValueError(f"`{self.owner}`: {rule}. Received: none in row {row}.")
-        return prompts, choices[:, : np.flatnonzero(present.any(axis=0)).max(initial=-1) + 1]
+        prompts, choices = columns_of_rows(self.owner, *x, names=("prompt", "prompts", "choice"), first_row=first_row)
+        return prompts, choices[:, : np.flatnonzero(choices.astype(bool).any(axis=0)).max(initial=-1) + 1]
 
     def check_dataset(self, dataset: tf.data.Dataset) -> None:
         """Refuses a dataset that does not yield batches of prompts and choices; ValueError."""
@@ -110,22 +97,18 @@ class ChoiceInputs(Inputs):
 
     def read_together(self, columns: Any) -> Any:
         """Each prompt with each of its choices."""
-        prompts, choices = columns
-        present = choices.astype(bool)
-        return np.asarray(prompts)[np.nonzero(present)[0]], choices[present]
+        return pairs_of_rows(columns)
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
         """The scores of a block of rows; only choices that are present are computed, each as a row of a step."""
-        prompts, choices = columns
-        present = choices.astype(bool)
         preprocessor = self.bucketed()
-        ids = on_host(preprocessor, (prompts[np.nonzero(present)[0]], choices[present]))
-        scores = np.full(choices.shape, self.fill_value, np.float32)
+        ids = on_host(preprocessor, pairs_of_rows(columns))
+        scores = np.full(columns[1].shape, self.fill_value, np.float32)
 
         def with_one_choice(ids: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             return {name: values[:, np.newaxis] for name, values in ids.items()}  # [pairs, 1, S]
 
-        scores[present] = run(ids, preprocessor, finish=with_one_choice)[:, 0]
+        scores[columns[1].astype(bool)] = run(ids, preprocessor, finish=with_one_choice)[:, 0]
         return scores
 
     def tokens(self, *texts: Tensor) -> dict[str, Any]:
@@ -134,6 +117,43 @@ class ChoiceInputs(Inputs):
 
     def _tokens(self, prompts: Tensor, choices: Tensor) -> dict[str, Any]:
         return _ids_of_choices(self.preprocessor, prompts, choices)
+
+
+def columns_of_rows(
+    owner: str, texts: Any, rows: Any, *, names: tuple[str, str, str], first_row: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Texts `(rows,)`, and beside each a row of texts `(rows, texts)`, checked and padded with empty strings.
+
+    Args:
+        owner: the class to name in errors.
+        texts: a column of strings.
+        rows: a column of lists of strings, or an array or tensor `(rows, texts)`.
+        names: what a text is, its plural, and what each text of its row is; for errors.
+        first_row: the index of the first row, for errors.
+    """
+    one, several, other = names
+    texts = as_columns(owner, texts, first_row=first_row)
+    for row, own in enumerate(rows if isinstance(rows, list | tuple) else (), start=first_row):
+        if isinstance(own, str | bytes):
+            rule = f"`{other}s` must hold a list of strings for each {one}"
+            raise TypeError(f"`{owner}`: {rule}. Received: {own!r} in row {row}.")
+    table = as_table(owner, rows, first_row=first_row)
+    if len(texts) != len(table):
+        received = f"{len(texts)} {several} and {len(table)} rows of {other}s"
+        raise ValueError(checks.row_message(owner, f"every {one} must have its row of {other}s", received))
+    has_any = table.astype(bool).any(axis=1)
+    if not has_any.all():
+        row = first_row + int(np.argmin(has_any))
+        rule = f"every row must have a {other} that is not empty"
+        raise ValueError(f"`{owner}`: {rule}. Received: none in row {row}.")
+    return texts, table
+
+
+def pairs_of_rows(columns: Any) -> Any:
+    """Each text with each of its row that is not empty."""
+    texts, rows = columns
+    present = rows.astype(bool)
+    return np.asarray(texts)[np.nonzero(present)[0]], rows[present]
 
 
 def _ids_of_choices(preprocessor: TextLayer, prompts: Tensor, choices: Tensor) -> dict[str, tf.Tensor]:

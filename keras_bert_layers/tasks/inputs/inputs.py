@@ -155,6 +155,10 @@ class Inputs:
         holds_ids = any(has_key(x, key) for key in self.id_keys)
         return self.preprocessor is not None and x is not None and not holds_ids
 
+    def counts_rows(self, x: Rows) -> bool:
+        """Whether labels count rows or words of a whole batch of `x`, so that no device may get a part of it."""
+        return ("text" if self.is_raw(x) else "ids") in self.counts_in_batch
+
     def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """`x` as checked columns; errors count rows from `first_row`."""
         return as_columns(self.owner, x, most=self.most_texts, first_row=first_row)

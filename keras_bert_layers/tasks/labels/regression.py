@@ -13,8 +13,10 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.export import onnx
+from keras_bert_layers.losses.ranking import ABSENT_GRADE
 from keras_bert_layers.metrics import PearsonCorrelation, SpearmanCorrelation
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes
+from keras_bert_layers.tasks.objectives.metrics import PairAUC
 
 
 class Regression(Classes):
@@ -100,9 +102,14 @@ def _activate(activation: str, logits: Tensor) -> Any:
 class Relevance:
     """Labels of one relevance in [0, 1] per row: logistic function, binary cross entropy.
 
+    A row may also have a grade for each candidate of a query.
+
     Args:
         activation: turns a logit into a score, one of `config.ACTIVATIONS`; the loss is that of the logit.
     """
+
+    #: The highest grade of candidates.
+    most = 1.0
 
     def __init__(self, activation: str = "sigmoid"):
         self.activation = checks.one_of(_CROSS_ENCODER, "activation", activation, ACTIVATIONS)
@@ -113,7 +120,7 @@ class Relevance:
 
     def metrics(self) -> list[keras.metrics.Metric]:
         """The area under the ROC curve, named `"auc"`; every relevance above 0 counts as relevant."""
-        return [keras.metrics.AUC(from_logits=True, name="auc")]
+        return [PairAUC(from_logits=True, name="auc")]
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Relevances as float32 `(rows,)`, checked row by row."""
@@ -126,6 +133,30 @@ class Relevance:
         column = column.astype(np.float32)
         checks.every_row(_CROSS_ENCODER, rule, column, (column >= 0) & (column <= 1), cure)
         return column
+
+    def check_grades(self, grades: np.ndarray, present: np.ndarray) -> None:
+        """Refuses grades `(rows, candidates)` out of range where a candidate is present; ValueError."""
+        is_right = ~present | ((grades >= 0) & (grades <= self.most) & np.isfinite(grades))
+        rule, cure = "every grade must be a finite number of at least 0", ""
+        if self.most == 1:
+            rule = "every grade must be in [0, 1] for this loss"
+            cure = "Divide grades by the highest, or compile a loss of `keras_bert_layers.losses` such as `ListNet()`."
+        checks.every_row(_CROSS_ENCODER, rule, grades, is_right.all(axis=1), cure)
+
+    @staticmethod
+    def by_pair(y: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Grades `(queries, candidates)` and their weights as those of pairs, with the weight 0 where one is absent.
+
+        The other weights are so much larger that Keras's mean over all pairs is that over those that are present.
+        Labels of pairs stay unchanged.
+        """
+        if not in_rows(y):
+            return y, y_pred, sample_weight
+        weights = keras.ops.cast(y > ABSENT_GRADE, "float32")
+        weights = weights / keras.ops.maximum(keras.ops.mean(weights), keras.config.epsilon())
+        if sample_weight is not None:
+            weights = weights * keras.ops.reshape(keras.ops.cast(sample_weight, "float32"), (-1, 1))
+        return keras.ops.reshape(y, (-1, 1)), y_pred, keras.ops.reshape(weights, (-1, 1))
 
     def encode_in_graph(self, y: Tensor) -> Any:
         """Relevances as float32 `(batch, 1)`."""
@@ -148,3 +179,8 @@ class Relevance:
     def scores(self, logits: Tensor) -> Any:
         """The scores of logits of any shape, as a TensorFlow tensor."""
         return _activate(self.activation, logits)
+
+
+def in_rows(y: Any) -> bool:
+    """Whether labels are grades `(queries, candidates)`, and not those of pairs."""
+    return y is not None and len(y.shape) == 2 and y.shape[1] != 1

@@ -95,6 +95,16 @@ class OfSigmoid(OfClasses):
         self.metric.update_state(y_true, probabilities, sample_weight=sample_weight)
 
 
+@register
+class PairAUC(keras.metrics.AUC):
+    """Keras's `AUC` without pairs whose label is below 0, those of candidates that are absent."""
+
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Adds labels and logits of equal shape."""
+        present = ops.cast(ops.convert_to_tensor(y_true) >= 0, "float32")
+        super().update_state(y_true, y_pred, present if sample_weight is None else present * sample_weight)
+
+
 def one_hot(y_true: Tensor, y_pred: Outputs) -> Any:
     """Labels as float32 `(batch, classes)`: class indices become 0 and 1; one column per class stays.
 

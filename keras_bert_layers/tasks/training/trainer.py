@@ -197,7 +197,7 @@ class Trainer:
             options["class_weight"] = self._class_weight(x, y, class_weight)
         rows = x, y, sample_weight
         reading = self._reading(rows, is_raw=is_raw, shuffle=shuffle, group_by_length=group_by_length)
-        self._check_devices(is_raw=is_raw)
+        self._check_devices(x)
         if reading is None:
             options |= {"batch_size": batch_size, "shuffle": shuffle, "sample_weight": sample_weight}
             options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
@@ -281,7 +281,7 @@ class Trainer:
         self._check_positive(batch_size=batch_size, steps=options["steps"])
         x, y = from_table(pipeline, x, y)
         x, is_raw = as_dataset(pipeline, x)
-        self._check_devices(is_raw=is_raw)
+        self._check_devices(x)
         if not is_raw:
             options |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}
             return keras.Model.evaluate(task, for_keras(x), **options)
@@ -330,11 +330,10 @@ class Trainer:
         """The task's `tf.distribute` strategy; Keras has one on TensorFlow only."""
         return getattr(self._task, "distribute_strategy", None)
 
-    def _check_devices(self, *, is_raw: bool) -> None:
+    def _check_devices(self, x: Rows) -> None:
         """Refuses batches whose labels count rows or words of all of it, where `tf.distribute` gives devices a part."""
         task, strategy = self._task, self._strategy()
-        counts_rows = ("text" if is_raw else "ids") in task.pipeline.counts_in_batch
-        if counts_rows and strategy is not None and strategy.num_replicas_in_sync > 1:
+        if strategy is not None and strategy.num_replicas_in_sync > 1 and task.pipeline.counts_rows(x):
             rule = "have one device: labels of this task count the rows or words of a whole batch"
             cure = "Use Keras on JAX for several devices: `keras_bert_layers.distribution.initialize()`."
             received = checks.Shown(f"{strategy.num_replicas_in_sync} devices")
