@@ -97,6 +97,10 @@ SHARED_HOMES = {
     "long_texts": {"HeadTail", "Windows"},
     "positions": {"RelativePositionBias", "RotaryPositions", "SinusoidalPositions"},
     "ranking": {"LambdaRank", "ListNet", "RankNet"},
+    "vectors": {
+        *("AnglE", "CoSENT", "DistillKLDiv", "MarginMSE", "Matryoshka", "MultipleNegativesRanking", "Triplet"),
+        "VectorLoss",
+    },
     # The function `load_report` stands beside its class, and a module of the same name would hide it.
     "reports": {"LoadReport"},
     "schedules": {"GoogleWarmupLinearDecay", "Warmup", "WarmupLinearDecay", "WarmupStableDecay"},

@@ -35,9 +35,9 @@ from keras_bert_layers.tasks.training.trainer import Trainer, data_to_build_with
 class Task(keras.Model):
     """A functional model over ids, with the parts that let it take raw text.
 
-    The model itself takes ids, so that no compiler meets a string. `pipeline`, an `Inputs` object, turns what a user
-    holds into batches of ids, and outputs into rows again; a trainer and a predictor run the model. A subclass builds
-    the graph, names its default loss and metrics, decodes answers, and calls `compile` at the end of its constructor.
+    It takes ids, so that no compiler meets a string. `pipeline`, an `Inputs` object, turns what a user holds into
+    batches of ids, and outputs into rows; a trainer and a predictor run the model. A subclass builds the graph, names
+    its default loss and metrics, decodes answers, and calls `compile` at the end.
 
     Args:
         backbone: a `BertBackbone`, or a `StaticBackbone`.
@@ -264,10 +264,8 @@ class Task(keras.Model):
 
     def call(self, inputs: Ids, training: bool | None = None, mask: Tensor | None = None, **kwargs: Any) -> Any:
         """The outputs for a batch of ids, without the input that says which rows only pad it."""
-        inputs, size = model_inputs(inputs), getattr(self.pipeline.loss, "mini_batch_size", None)
-        if training and size is not None:
-            return self.trainer.in_mini_batches(inputs, size)
-        return super().call(inputs, training=training, mask=mask, **kwargs)
+        run = self.trainer.in_mini_batches if training and self.trainer.mini_batch_size else super().call
+        return run(model_inputs(inputs), training=training, mask=mask, **kwargs)
 
     def predict(
         self,
@@ -334,8 +332,7 @@ class Task(keras.Model):
 
         Returns:
             One array for each answer, rows first, strings as `str` in an array of objects. An answer with as many
-            columns as a batch needs is padded to the widest batch, with `""` for strings and -1 for numbers. For a
-            single row, the same without the axis of rows.
+            columns as a batch needs is padded to the widest one, with `""` or -1. A single row has no axis of rows.
 
         Raises:
             ValueError: the task has no preprocessor; what `predict` refuses.

@@ -55,7 +55,7 @@ def _traced_again_after_errors(method: Method) -> Method:
         task.predictor.follow_layers()
         trainer._is_running = True
         has_own = any(backbone.rematerialize for backbone in backbones_of(task))
-        has_own = has_own or getattr(task.pipeline.loss, "mini_batch_size", None) is not None
+        has_own = has_own or trainer.mini_batch_size is not None
         try:
             with freed_with(task) if has_own else contextlib.nullcontext():
                 return method(trainer, *arguments, **options)
@@ -158,8 +158,14 @@ class Trainer:
             masks = [mask for path, mask in parts if str(path[-1]).endswith("padding_mask")]
             self._token_count.update_state([keras.ops.count_nonzero(mask) for mask in masks])
 
-    def in_mini_batches(self, ids: Mapping[str, Any], size: int) -> Any:
-        """The outputs of the task in training, computed a few rows at a time; see `in_mini_batches`."""
+    @property
+    def mini_batch_size(self) -> int | None:
+        """The most rows that training computes at a time; None for all of a batch."""
+        return getattr(self._task.pipeline.loss, "mini_batch_size", None)
+
+    def in_mini_batches(self, ids: Mapping[str, Any], **_: Any) -> Any:
+        """The outputs of the task in training, computed `mini_batch_size` rows at a time."""
+        size: Any = self.mini_batch_size
         if "token_ids" not in ids:  # one part of the model for each
             return {name: in_mini_batches(self._task.predictor.part(name), ids[name], size) for name in ids}
         if self._vectors is None:
