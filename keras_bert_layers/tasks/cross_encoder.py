@@ -14,7 +14,6 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.layers.classification_head import ABSENT_SCORE
-from keras_bert_layers.losses.ranking import RankingLoss
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.feeding.columns import as_columns
@@ -126,17 +125,12 @@ class BertCrossEncoder(Task):
         """The name of the prompt before every text, or None."""
         return self._prompts.default
 
-    def compile(self, *arguments: Any, **options: Any) -> None:
-        """Configures training; see `Task.compile`."""
-        super().compile(*arguments, **options)
-        self.label_kind.most = float("inf") if isinstance(self.loss, RankingLoss) else Relevance.most
-
     @on_real_rows
     def compute_loss(
         self, x: Ids | None = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The compiled loss: of whole rows of candidates if it is one of `keras_bert_layers.losses`, else of pairs."""
-        if not isinstance(self.loss, RankingLoss):
+        if self.pipeline.loss is None:
             y, y_pred, sample_weight = self.label_kind.by_pair(y, y_pred, sample_weight)
         elif in_rows(y):
             y_pred = keras.ops.reshape(y_pred, keras.ops.shape(y))

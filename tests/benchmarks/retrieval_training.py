@@ -8,7 +8,7 @@ The weights are those of all-MiniLM-L6-v2, without dropout but for `ranking`, on
 constant rate of 2e-5. PYTHON is one that has sentence-transformers; it trains in the loop of its losses, without the
 time of its `Trainer`. Every contender is a process of its own, one after the other.
 
-`steps` trains 30 steps with each loss on the same batches of 8 rows and at most 256 tokens a text: queries of
+`steps` trains 30 steps with each loss on the same batches of 8 rows and at most 128 tokens a text: queries of
 Cranfield, documents that are relevant to them and one drawn document, or pairs of STS-B. The scores of a teacher are
 drawn. Prints the largest difference of the losses, relative to them where these are above 1, and the ratio of processor
 seconds of a step, text to weights, by medians.
@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-BATCH, LENGTH, STEPS, RATE = 8, 256, 30, 2e-5
+BATCH, LENGTH, STEPS, RATE = 8, 128, 30, 2e-5
 SIZES, PART = (64, 512, 4096), 64
 SEEDS = (0, 1, 2)
 ROWS, PAIRS = "rows", "pairs"

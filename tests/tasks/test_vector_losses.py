@@ -125,8 +125,9 @@ def test_refused(encoders, loss, x, y, message):
 
 def test_other_tasks_and_xla_are_refused(encoders, new_backbone):
     classifier = BertClassifier(new_backbone(), 2)
-    with pytest.raises(ValueError, match="`loss` must be a loss of logits.*Triplet"):
-        classifier.compile(loss=losses.Triplet())
+    for task, loss in ((classifier, losses.Triplet()), (encoders[BertDualEncoder], losses.ListNet())):
+        with pytest.raises(ValueError, match="`loss` must be one for this task.*(Triplet|ListNet)"):
+            task.compile(loss=loss)
     with pytest.raises(ValueError, match="`jit_compile` must not be True for a loss with `mini_batch_size`"):
         encoders[BertSentenceEncoder].compile(loss=losses.Triplet(mini_batch_size=4), jit_compile=True)
 

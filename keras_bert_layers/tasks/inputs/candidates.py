@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Rows, Tensor
-from keras_bert_layers.losses.ranking import ABSENT_GRADE
+from keras_bert_layers.losses.ranking import ABSENT_GRADE, RankingLoss
 from keras_bert_layers.tasks.feeding.columns import as_array, column_values, first_part, is_pair, without_none
 from keras_bert_layers.tasks.inputs.choices import columns_of_rows, pairs_of_rows
 from keras_bert_layers.tasks.inputs.texts import TextInputs
@@ -22,6 +22,8 @@ class RelevanceInputs(TextInputs):
     The candidates of a query are rows of the model one after the other, as many for each query of a batch: short rows
     are padded with empty strings, whose grade is `ABSENT_GRADE`. A row of outputs has one logit per candidate.
     """
+
+    loss_kind = RankingLoss
 
     def counts_rows(self, x: Rows) -> bool:
         """Rows of candidates have more rows of ids than of labels, which `tf.distribute` would cut alike."""
@@ -62,7 +64,7 @@ class RelevanceInputs(TextInputs):
                 received = f"{given.tolist()} in row {row} of {size} candidates"
                 raise ValueError(checks.row_message(self.owner, "every candidate must have a grade", received))
             grades[row, : len(given)] = np.where(own[: len(given)], given, ABSENT_GRADE)
-        self._labels.check_grades(grades, present)
+        self._labels.check_grades(grades, present, 1.0 if self.loss is None else float("inf"))
         return grades
 
     def raw_labels(self, columns: Columns, y: Any) -> Any:

@@ -35,7 +35,7 @@ class ComparedInputs(Inputs):
     """
 
     counts_in_batch = ("text",)
-    compares_vectors = True
+    loss_kind = VectorLoss
 
     def __init__(self, owner: str, preprocessor: TextLayer | None, vector_dim: int):
         super().__init__(owner, preprocessor, most_texts=3)
@@ -118,7 +118,7 @@ class QueryInputs(Inputs):
 
     id_keys = (QUERY, "token_ids")
     counts_in_batch = ("text", "ids")
-    compares_vectors = True
+    loss_kind = VectorLoss
 
     def __init__(
         self,

@@ -68,8 +68,8 @@ class Inputs:
     takes_row_sources = False
     #: Fills an array of outputs where a row is narrower than the widest.
     fill_value: float = 0.0
-    #: Whether the loss may be one of `losses` for vectors.
-    compares_vectors = False
+    #: The base class of those of `losses` that the task may have; None for none of them.
+    loss_kind: type[keras.losses.Loss] | None = None
     #: The compiled loss, if it is such a one, which then decides what labels are.
     loss: Any = None
     #: How many rows `predict` sorts by length at a time.

@@ -108,9 +108,6 @@ class Relevance:
         activation: turns a logit into a score, one of `config.ACTIVATIONS`; the loss is that of the logit.
     """
 
-    #: The highest grade of candidates.
-    most = 1.0
-
     def __init__(self, activation: str = "sigmoid"):
         self.activation = checks.one_of(_CROSS_ENCODER, "activation", activation, ACTIVATIONS)
 
@@ -134,11 +131,12 @@ class Relevance:
         checks.every_row(_CROSS_ENCODER, rule, column, (column >= 0) & (column <= 1), cure)
         return column
 
-    def check_grades(self, grades: np.ndarray, present: np.ndarray) -> None:
-        """Refuses grades `(rows, candidates)` out of range where a candidate is present; ValueError."""
-        is_right = ~present | ((grades >= 0) & (grades <= self.most) & np.isfinite(grades))
+    @staticmethod
+    def check_grades(grades: np.ndarray, present: np.ndarray, most: float) -> None:
+        """Refuses grades `(rows, candidates)` of candidates that are not from 0 to `most`; ValueError."""
+        is_right = ~present | ((grades >= 0) & (grades <= most) & np.isfinite(grades))
         rule, cure = "every grade must be a finite number of at least 0", ""
-        if self.most == 1:
+        if most == 1:
             rule = "every grade must be in [0, 1] for this loss"
             cure = "Divide grades by the highest, or compile a loss of `keras_bert_layers.losses` such as `ListNet()`."
         checks.every_row(_CROSS_ENCODER, rule, grades, is_right.all(axis=1), cure)

@@ -17,7 +17,8 @@ from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
-from keras_bert_layers.losses import VectorLoss
+from keras_bert_layers.losses.ranking import RankingLoss
+from keras_bert_layers.losses.vectors import VectorLoss
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.feeding.batches import Batches
 from keras_bert_layers.tasks.feeding.columns import is_dataset, is_of_tensorflow
@@ -120,19 +121,17 @@ class Trainer:
         task.predictor.forget()
 
     def _follow_loss(self, loss: Any) -> None:
-        """Lets the pipeline make the labels of a loss of vectors; ValueError for another task, or with XLA."""
-        task, vector_loss = self._task, loss if isinstance(loss, VectorLoss) else None
-        if vector_loss is not None:
-            owner, name = type(task).__name__, type(loss).__name__
-            if not task.pipeline.compares_vectors:
-                rule = "be a loss of logits: this one is for encoders of texts"
-                raise ValueError(checks.message(owner, "loss", rule, name))
-            by_xla = self.jit_compile is True and keras.backend.backend() == "tensorflow"
-            if by_xla and vector_loss.mini_batch_size is not None:
-                rule, cure = "not be True for a loss with `mini_batch_size`", "On JAX they go together."
-                raise ValueError(checks.message(owner, "jit_compile", rule, True, cure))
-        task.pipeline.loss = vector_loss
-        task.pipeline.batches.forget()
+        """Lets the pipeline make the labels of one of `losses`; ValueError if it is not for this task."""
+        pipeline, owner = self._task.pipeline, type(self._task).__name__
+        is_ours = isinstance(loss, VectorLoss | RankingLoss)
+        if is_ours and not isinstance(loss, pipeline.loss_kind or ()):
+            cure = "Losses of vectors are for encoders of texts, and losses of rankings for cross-encoders."
+            raise ValueError(checks.message(owner, "loss", "be one for this task", type(loss).__name__, cure))
+        pipeline.loss = loss if is_ours else None
+        pipeline.batches.forget()
+        if self.mini_batch_size and self.jit_compile is True and keras.backend.backend() == "tensorflow":
+            rule, cure = "not be True for a loss with `mini_batch_size`", "On JAX they go together."
+            raise ValueError(checks.message(owner, "jit_compile", rule, True, cure))
 
     def follow_layers(self) -> None:
         """Builds the optimizer again if other weights are trained than before; drops functions of other layers."""
