@@ -68,7 +68,7 @@ def export(model: keras.Model, saved: Path, path: Path) -> bool:
 
     if not text_engine().IN_GRAPH:
         return False
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True, exist_ok=True)
     if keras.backend.backend() == "tensorflow":
         model.export(path)
         return True
