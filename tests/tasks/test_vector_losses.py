@@ -132,6 +132,14 @@ def test_other_tasks_and_xla_are_refused(encoders, new_backbone):
         encoders[BertSentenceEncoder].compile(loss=losses.Triplet(mini_batch_size=4), jit_compile=True)
 
 
+def test_refused_arguments_leave_the_loss(encoder):
+    encoder.compile(loss=losses.MultipleNegativesRanking(), run_eagerly=True)
+    expected = encoder.evaluate(PAIRS, verbose=0)
+    with pytest.raises(ValueError, match="no optimizer"):
+        encoder.compile("no optimizer", losses.CoSENT())
+    assert encoder.evaluate(PAIRS, verbose=0) == expected
+
+
 def test_other_data_are_refused(encoders):
     encoder = encoders[BertSentenceEncoder]
     encoder.compile(loss=losses.CoSENT(), run_eagerly=True)

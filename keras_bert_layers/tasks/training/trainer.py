@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import keras
@@ -55,8 +55,8 @@ def _traced_again_after_errors(method: Method) -> Method:
         task, is_outer = trainer._task, not trainer._is_running
         task.predictor.follow_layers()
         trainer._is_running = True
-        has_own = any(backbone.rematerialize for backbone in backbones_of(task))
-        has_own = has_own or trainer.mini_batch_size is not None
+        rematerializes = any(backbone.rematerialize for backbone in backbones_of(task))
+        has_own = rematerializes or trainer.mini_batch_size is not None
         try:
             with freed_with(task) if has_own else contextlib.nullcontext():
                 return method(trainer, *arguments, **options)
@@ -106,32 +106,43 @@ class Trainer:
         elif options["loss_weights"] is None:
             options["loss_weights"] = task.default_loss_weights
         losses = [default_loss if is_default else loss, default_loss]
-        self._follow_loss(loss)
-        weighted_metrics = metrics_for(task, losses, weighted_metrics)
-        if not _is_auto(metrics):
-            metrics = metrics_for(task, losses, metrics)
-        else:
-            metrics = None if task.weighs_metrics and weighted_metrics is not None else task.default_metrics()
-        if task.weighs_metrics and weighted_metrics is None:
-            metrics, weighted_metrics = None, metrics
-        self.metrics = [metrics, weighted_metrics]
-        optimizer = adamw(getattr(task, "default_learning_rate", 5e-5)) if _is_auto(optimizer) else optimizer
-        options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
-        keras.Model.compile(task, optimizer, losses[0], **options)
+        with self._following(loss):
+            weighted_metrics = metrics_for(task, losses, weighted_metrics)
+            if not _is_auto(metrics):
+                metrics = metrics_for(task, losses, metrics)
+            else:
+                metrics = None if task.weighs_metrics and weighted_metrics is not None else task.default_metrics()
+            if task.weighs_metrics and weighted_metrics is None:
+                metrics, weighted_metrics = None, metrics
+            self.metrics = [metrics, weighted_metrics]
+            optimizer = adamw(getattr(task, "default_learning_rate", 5e-5)) if _is_auto(optimizer) else optimizer
+            options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
+            keras.Model.compile(task, optimizer, losses[0], **options)
         task.predictor.forget()
 
-    def _follow_loss(self, loss: Any) -> None:
-        """Lets the pipeline make the labels of one of `losses`; ValueError if it is not for this task."""
+    @contextlib.contextmanager
+    def _following(self, loss: Any) -> Iterator[None]:
+        """The context in which `compile` takes a loss; the pipeline makes the labels of one of `losses` from then on.
+
+        What is refused in it leaves the labels of the loss before. ValueError for a loss that is not for this task.
+        """
         pipeline, owner = self._task.pipeline, type(self._task).__name__
         is_ours = isinstance(loss, VectorLoss | RankingLoss)
         if is_ours and not isinstance(loss, pipeline.loss_kind or ()):
             cure = "Losses of vectors are for encoders of texts, and losses of rankings for cross-encoders."
             raise ValueError(checks.message(owner, "loss", "be one for this task", type(loss).__name__, cure))
-        pipeline.loss = loss if is_ours else None
-        pipeline.batches.forget()
-        if self.mini_batch_size and self.jit_compile is True and keras.backend.backend() == "tensorflow":
+        by_xla = self.jit_compile is True and keras.backend.backend() == "tensorflow"
+        if by_xla and is_ours and getattr(loss, "mini_batch_size", None) is not None:
             rule, cure = "not be True for a loss with `mini_batch_size`", "On JAX they go together."
             raise ValueError(checks.message(owner, "jit_compile", rule, True, cure))
+        before, pipeline.loss = pipeline.loss, loss if is_ours else None
+        try:
+            yield
+        except BaseException:
+            pipeline.loss = before
+            raise
+        if pipeline.loss is not before:
+            pipeline.batches.forget()
 
     def follow_layers(self) -> None:
         """Builds the optimizer again if other weights are trained than before; drops functions of other layers."""
