@@ -96,7 +96,7 @@ SHARED_HOMES = {
     "pooler": {"HeadTransform", "NextSentenceHead"},
     "long_texts": {"HeadTail", "Windows"},
     "positions": {"RelativePositionBias", "RotaryPositions", "SinusoidalPositions"},
-    "ranking": {"LambdaRank", "ListNet", "RankNet"},
+    "ranking": {"LambdaRank", "ListNet", "RankNet", "RankingLoss"},
     "vectors": {
         *("AnglE", "CoSENT", "DistillKLDiv", "MarginMSE", "Matryoshka", "MultipleNegativesRanking", "Triplet"),
         "VectorLoss",

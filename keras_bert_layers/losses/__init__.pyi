@@ -1,5 +1,6 @@
 from keras_bert_layers.losses.ranking import LambdaRank as LambdaRank
 from keras_bert_layers.losses.ranking import ListNet as ListNet
+from keras_bert_layers.losses.ranking import RankingLoss as RankingLoss
 from keras_bert_layers.losses.ranking import RankNet as RankNet
 from keras_bert_layers.losses.vectors import AnglE as AnglE
 from keras_bert_layers.losses.vectors import CoSENT as CoSENT

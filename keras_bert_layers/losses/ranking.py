@@ -11,23 +11,30 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.losses.in_batch import EXCLUDED
 
 #: The grade of what only pads a row; every other grade is at least 0.
 ABSENT_GRADE = -1.0
-_EXCLUDED = -1e9
 _LEAST_GAIN = 1e-10
 
 
 class RankingLoss(keras.losses.Loss):
-    """A loss of rows `(queries, candidates)`; a subclass computes `of_rows`.
+    """A loss of `BertCrossEncoder` that compares the candidates of a query; a subclass computes `of_rows`.
 
     Args:
         name: the loss's name.
-        reduction: as in Keras, of one value per query.
-        dtype: as in Keras.
+        **kwargs: `reduction`, of one value per query, and `dtype`, as in Keras.
+
+    Call arguments:
+        y_true: grades `(queries, candidates)`, from 0 on; -1 for a candidate that is absent.
+        y_pred: logits `(queries, candidates)`.
+        sample_weight: a weight for each query.
+
+    Raises:
+        ValueError: single candidates.
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """One value per query `(queries,)`, of grades and logits, both `(queries, candidates)`.
 
         Raises:
@@ -40,9 +47,9 @@ class RankingLoss(keras.losses.Loss):
             rule = "have several candidates in a row"
             received = checks.Shown(f"shape {tuple(y_true.shape)}")
             raise ValueError(checks.message(type(self).__name__, "y_true", rule, received, cure))
-        return self.of_rows(y_true, y_pred, y_true >= 0)
+        return self.of_rows(y_true, y_pred, ops.greater_equal(y_true, 0))
 
-    def of_rows(self, grades: Any, scores: Any, present: Any) -> Any:
+    def of_rows(self, grades: Tensor, scores: Tensor, present: Tensor) -> Any:
         """One value per query; arguments `(queries, candidates)`, `present` bool."""
         raise NotImplementedError
 
@@ -51,16 +58,11 @@ class RankingLoss(keras.losses.Loss):
 class ListNet(RankingLoss):
     """Cross entropy of two distributions over the candidates of a query: the softmax of grades, and that of logits.
 
-    Candidates of grade -1 are absent. As `ListNetLoss` of sentence-transformers 6.2.
+    Grades and logits are as for `RankingLoss`. As `ListNetLoss` of sentence-transformers 6.2.
 
     Args:
         name: the loss's name.
-        reduction: as in Keras, of one value per query.
-        dtype: as in Keras.
-
-    Call arguments:
-        y_true: grades `(queries, candidates)`, from 0 on.
-        y_pred: logits `(queries, candidates)`.
+        **kwargs: `reduction` and `dtype`, as in Keras.
 
     Raises:
         ValueError: single candidates.
@@ -75,32 +77,27 @@ class ListNet(RankingLoss):
         Cao et al. 2007, Learning to Rank: From Pairwise Approach to Listwise Approach, section 4.2.
     """
 
-    def __init__(self, *, name: str = "list_net", reduction: str = "sum_over_batch_size", dtype: Any = None):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
+    def __init__(self, *, name: str = "list_net", **kwargs: Any):
+        super().__init__(name=name, **kwargs)
 
-    def of_rows(self, grades: Any, scores: Any, present: Any) -> Any:
+    def of_rows(self, grades: Tensor, scores: Tensor, present: Tensor) -> Any:
         """The cross entropy of each query."""
-        wanted = ops.softmax(ops.where(present, grades, _EXCLUDED), axis=-1)
-        return -ops.sum(wanted * ops.log_softmax(ops.where(present, scores, _EXCLUDED), axis=-1), axis=-1)
+        wanted = ops.softmax(ops.where(present, grades, EXCLUDED), axis=-1)
+        return -ops.sum(wanted * ops.log_softmax(ops.where(present, scores, EXCLUDED), axis=-1), axis=-1)
 
 
 @register
 class RankNet(RankingLoss):
     """Cross entropy of pairs of candidates: of two grades, the higher one should have the higher logit.
 
-    It is the mean over all such pairs of a batch, with the logarithm to base 2. Candidates of grade -1 are absent. As
-    `RankNetLoss` of sentence-transformers 6.2.
+    It is the mean over all such pairs of a batch, with the logarithm to base 2. Grades and logits are as for
+    `RankingLoss`. As `RankNetLoss` of sentence-transformers 6.2.
 
     Args:
         sigma: multiplies the differences of logits.
         top_k: leaves out pairs of which neither is among the `top_k` highest logits; None leaves out none.
         name: the loss's name.
-        reduction: as in Keras, of one value per query.
-        dtype: as in Keras.
-
-    Call arguments:
-        y_true: grades `(queries, candidates)`, from 0 on.
-        y_pred: logits `(queries, candidates)`.
+        **kwargs: `reduction` and `dtype`, as in Keras.
 
     Raises:
         TypeError, ValueError: `sigma` that is not above 0, `top_k` below 1; single candidates.
@@ -121,16 +118,17 @@ class RankNet(RankingLoss):
         sigma: float = 1.0,
         top_k: int | None = None,
         name: str = "rank_net",
-        reduction: str = "sum_over_batch_size",
-        dtype: Any = None,
+        **kwargs: Any,
     ):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        super().__init__(name=name, **kwargs)
         self.sigma = checks.positive_number(type(self).__name__, "sigma", sigma)
         self.top_k = checks.optional(checks.positive_integer, type(self).__name__, "top_k", top_k)
 
-    def of_rows(self, grades: Any, scores: Any, present: Any) -> Any:
+    def of_rows(self, grades: Tensor, scores: Tensor, present: Tensor) -> Any:
         """The sum over the pairs of each query, times queries per pair of the batch."""
-        ranks = ops.cast(ops.argsort(ops.argsort(ops.where(present, -scores, -_EXCLUDED))), grades.dtype)  # from 0 on
+        ranks = ops.cast(
+            ops.argsort(ops.argsort(ops.where(present, ops.negative(scores), -EXCLUDED))), grades.dtype
+        )  # from 0 on
         counts = (grades[:, :, None] > grades[:, None, :]) & present[:, None, :]
         if self.top_k is not None:
             is_high = ranks < self.top_k
@@ -153,19 +151,15 @@ class RankNet(RankingLoss):
 class LambdaRank(RankNet):
     """`RankNet`, with pairs weighted by what their order changes in nDCG: NDCG-Loss2++, or LambdaRank with `mu=0`.
 
-    Candidates of grade -1 are absent. As `LambdaLoss` of sentence-transformers 6.2, whose default scheme this is too.
+    Grades and logits are as for `RankingLoss`; a grade `g` has the gain `2**g - 1`. As `LambdaLoss` of
+    sentence-transformers 6.2, whose default scheme this is too.
 
     Args:
         mu: multiplies the weights of NDCG-Loss2, to which those of LambdaRank are added.
         sigma: multiplies the differences of logits.
         top_k: the rank to which nDCG is read; as in `RankNet`.
         name: the loss's name.
-        reduction: as in Keras, of one value per query.
-        dtype: as in Keras.
-
-    Call arguments:
-        y_true: grades `(queries, candidates)`, from 0 on; a grade `g` has the gain `2**g - 1`.
-        y_pred: logits `(queries, candidates)`.
+        **kwargs: `reduction` and `dtype`, as in Keras.
 
     Raises:
         TypeError, ValueError: `mu` below 0; what `RankNet` refuses.
@@ -187,10 +181,9 @@ class LambdaRank(RankNet):
         sigma: float = 1.0,
         top_k: int | None = None,
         name: str = "lambda_rank",
-        reduction: str = "sum_over_batch_size",
-        dtype: Any = None,
+        **kwargs: Any,
     ):
-        super().__init__(sigma=sigma, top_k=top_k, name=name, reduction=reduction, dtype=dtype)
+        super().__init__(sigma=sigma, top_k=top_k, name=name, **kwargs)
         self.mu = checks.positive_number(type(self).__name__, "mu", mu) if mu else 0.0
 
     def weights(self, grades: Tensor, ranks: Tensor) -> Any:

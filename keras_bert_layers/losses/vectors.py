@@ -105,11 +105,11 @@ class MultipleNegativesRanking(VectorLoss):
         vectors = unit(y_pred)
         logits = in_batch_logits(vectors[:, 0], by_column(vectors), temperature=self.temperature, texts=y_true)
         rows = row_indices(logits)
-        loss = ops.sparse_categorical_crossentropy(rows, logits, from_logits=True)
-        if self.symmetric:
-            backward = in_both_directions(logits)[ops.shape(logits)[0] :]
-            loss = (loss + ops.sparse_categorical_crossentropy(rows, backward, from_logits=True)) / 2.0
-        return loss
+        if not self.symmetric:
+            return ops.sparse_categorical_crossentropy(rows, logits, from_logits=True)
+        rows, logits = ops.concatenate([rows, rows]), in_both_directions(logits)
+        losses = ops.sparse_categorical_crossentropy(rows, logits, from_logits=True)
+        return ops.mean(ops.reshape(losses, (2, -1)), axis=0)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

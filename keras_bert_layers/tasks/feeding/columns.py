@@ -250,9 +250,14 @@ def as_table(owner: str, x: Any, *, first_row: int = 0, argument: str = "x[2]") 
         if not hasattr(row, "__iter__") or not all(isinstance(text, str | bytes) for text in row):
             raise TypeError(f"`{owner}`: texts must be strings. Received: {row!r} in row {index}.")
         check_unicode(owner, "".join(text for text in row if isinstance(text, str)), index)
-    table = np.full((len(rows), max([1, *map(len, rows)])), "", object)
+    return filled_table([list(row) for row in rows], "", object)
+
+
+def filled_table(rows: Sequence[Any], value: Any, dtype: Any, *, least: int = 1) -> np.ndarray:
+    """Rows of unequal lengths as an array `(rows, longest)`, at least so wide, with a value behind the end of a row."""
+    table = np.full((len(rows), max([least, *map(len, rows)])), value, dtype)
     for padded, row in zip(table, rows, strict=True):
-        padded[: len(row)] = list(row)
+        padded[: len(row)] = row
     return table
 
 

@@ -14,7 +14,7 @@ from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
 from keras_bert_layers.losses.in_batch import ABSENT, cosine
 from keras_bert_layers.losses.vectors import SCORES, SIMILARITY, TEXTS, VectorLoss
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.tasks.feeding.columns import as_array, is_dataset, is_pair, without_none
+from keras_bert_layers.tasks.feeding.columns import as_array, filled_table, is_dataset, is_pair, without_none
 from keras_bert_layers.tasks.feeding.kind_of_data import Parts
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.objectives.contrastive import column_by_column, joined, refuse_negatives, text_ids
@@ -247,13 +247,9 @@ def _checked_scores(owner: str, columns: Any, y: Any) -> Any:
     """A teacher's scores as float32 `(rows, documents)`, or margins, with NaN behind the end of short rows."""
     if not isinstance(y, np.ndarray):
         return y
-    rows = [np.atleast_1d(np.asarray(row, np.float32)) for row in y]
-    table = np.full((len(rows), max([1, *map(len, rows)])), np.nan, np.float32)
-    for padded, row in zip(table, rows, strict=True):
-        padded[: len(row)] = row
+    table = filled_table([np.atleast_1d(np.asarray(row, np.float32)) for row in y], np.nan, np.float32)
     present = [np.ones((len(column), 1), bool) if column.ndim == 1 else column.astype(bool) for column in columns[1:]]
-    are_documents = np.concatenate(present, axis=1)
-    are_documents = are_documents[:, -table.shape[1] :] if table.shape[1] < are_documents.shape[1] else are_documents
+    are_documents = np.concatenate(present, axis=1)[:, -table.shape[1] :]  # margins are those of negatives
     if table.shape == are_documents.shape:
         rule = "every document, or every negative, must have a finite score"
         checks.every_row(owner, rule, table, (np.isfinite(table) | ~are_documents).all(axis=1))

@@ -19,13 +19,12 @@ from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
-from keras_bert_layers.tasks.feeding.columns import as_table
+from keras_bert_layers.tasks.feeding.columns import as_table, filled_table
 from keras_bert_layers.tasks.prediction.length_batches import with_progress
 from keras_bert_layers.tasks.recipes.rankings import ranked
+from keras_bert_layers.tasks.recipes.searched_texts import Encoder, text_of, vectors_of
 from keras_bert_layers.tasks.recipes.semantic_search import nearest_rows
 from keras_bert_layers.tasks.recipes.unit_vectors import unit_vectors
-from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
-from keras_bert_layers.tasks.static_encoder import BertStaticEncoder
 
 OWNER = "mine_negatives"
 _BLOCK = 500  # queries at a time
@@ -36,7 +35,7 @@ Scores: TypeAlias = dict[str, float]
 
 
 def mine_negatives(
-    encoder: BertSentenceEncoder | BertStaticEncoder | BertDualEncoder,
+    encoder: Encoder,
     queries: Strings | Mapping[Hashable, str],
     documents: Strings | Mapping[Hashable, str],
     positives: Strings | Sequence[Sequence[str]] | Mapping[Hashable, Collection[Hashable]],
@@ -142,7 +141,7 @@ def mine_negatives(
     if num_without := sum(not own for own in columns[2]):
         text = f"{num_without} of {len(rows)} rows have no negative. Raise `range_max`, or loosen the bounds."
         warnings.warn(f"`{OWNER}`: {text}", stacklevel=2)
-    return (columns, _table(rows)) if return_scores else columns
+    return (columns, filled_table(rows, np.nan, np.float32, least=2)) if return_scores else columns
 
 
 @dataclasses.dataclass
@@ -189,7 +188,7 @@ class _Rule:
 
 def _check_tasks(encoder: Any, cross_encoder: Any) -> None:
     """TypeError for tasks of another kind."""
-    if not isinstance(encoder, BertSentenceEncoder | BertStaticEncoder | BertDualEncoder):
+    if not isinstance(encoder, Encoder):
         raise TypeError(checks.message(OWNER, "encoder", "be an encoder of sentences", encoder))
     if cross_encoder is not None:
         checks.instance(OWNER, "cross_encoder", cross_encoder, BertCrossEncoder)
@@ -218,13 +217,7 @@ def _by_rows(
     queries: Mapping[Hashable, str], documents: Mapping[Hashable, str], positives: Mapping[Hashable, Any]
 ) -> tuple[list[str], list[str], list[list[str]]]:
     """The same as columns: the text of each query that has positives, all documents, and lists of right answers."""
-
-    def text(argument: str, texts: Mapping[Hashable, str], name: Hashable) -> str:
-        if name not in texts:
-            cure = "Ids are compared as they are: `1` is not `'1'`."
-            raise ValueError(checks.message(OWNER, argument, f"hold the text of {name!r}", list(texts)[:3], cure))
-        return texts[name]
-
+    text = functools.partial(text_of, OWNER)
     grades = {name: own if isinstance(own, Mapping) else dict.fromkeys(own, 1) for name, own in positives.items()}
     answers = [[text("documents", documents, each) for each in own if own[each] > 0] for own in grades.values()]
     return [text("queries", queries, name) for name in grades], list(documents.values()), answers
@@ -242,11 +235,7 @@ def _vectors(
     encoder: Any, queries: list[str], documents: list[str], batch_size: int | None, verbose: str | int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Vectors of queries and of documents whose inner products are the scores."""
-    is_static = isinstance(encoder, BertStaticEncoder)
-    encoders = (encoder.predict, encoder.predict) if is_static else (encoder.encode_queries, encoder.encode_documents)
-    asked, found = (
-        encode(texts, batch_size, verbose=verbose) for encode, texts in zip(encoders, (queries, documents), strict=True)
-    )
+    asked, found = vectors_of(encoder, queries, documents, batch_size, verbose=verbose)
     return (asked, found) if isinstance(encoder, BertDualEncoder) else (unit_vectors(asked), unit_vectors(found))
 
 
@@ -297,14 +286,6 @@ def _rescored(cross_encoder: BertCrossEncoder, batch_size: int | None, found: di
     logits = cross_encoder.predict((list(asked), list(read)), batch_size, verbose=0)[:, 0]
     scores = iter(np.asarray(cross_encoder.label_kind.scores(logits)).tolist())
     return {query: ranked({text: next(scores) for text in own}, len(own)) for query, own in found.items()}
-
-
-def _table(rows: list[list[float]]) -> np.ndarray:
-    """float32 `(rows, longest)`, with NaN after the end of shorter rows; at least two columns."""
-    table = np.full((len(rows), max(2, *map(len, rows))), np.nan, np.float32)
-    for padded, row in zip(table, rows, strict=True):
-        padded[: len(row)] = row
-    return table
 
 
 def _writer(path: Path) -> Callable[[tuple[list[Any], ...], list[list[float]] | None], None]:

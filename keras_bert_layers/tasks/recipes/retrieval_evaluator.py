@@ -13,9 +13,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
 from keras_bert_layers.tasks.recipes.rankings import Ranking, ranked
+from keras_bert_layers.tasks.recipes.searched_texts import Encoder, text_of, vectors_of
 from keras_bert_layers.tasks.recipes.semantic_search import nearest_rows
-from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
-from keras_bert_layers.tasks.static_encoder import BertStaticEncoder
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "RetrievalEvaluator"
@@ -111,7 +110,7 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         checks.positive_integer(OWNER, "top_k", top_k)
         if isinstance(task, BertCrossEncoder):
             scores = self._by_pairs(task)
-        elif isinstance(task, BertSentenceEncoder | BertStaticEncoder | BertDualEncoder):
+        elif isinstance(task, Encoder):
             scores = self._by_vectors(task, top_k)
         else:
             raise TypeError(checks.message(OWNER, "task", "be an encoder of sentences, or a cross-encoder", task))
@@ -136,10 +135,8 @@ class RetrievalEvaluator(keras.callbacks.Callback):
 
     def _by_vectors(self, task: Any, top_k: int) -> list[dict[Hashable, float]]:
         """Document id -> score, for each query."""
-        is_static = isinstance(task, BertStaticEncoder)
-        encoders = (task.predict, task.predict) if is_static else (task.encode_queries, task.encode_documents)
-        asked = encoders[0](list(self.queries.values()), verbose=self.verbose)
-        vectors = encoders[1](list(self.documents.values()), verbose=self.verbose)
+        texts = list(self.queries.values()), list(self.documents.values())
+        asked, vectors = vectors_of(task, *texts, verbose=self.verbose)
         ids, score = list(self.documents), np.inner if isinstance(task, BertDualEncoder) else None
         if self.candidates is None:
             found = nearest_rows(asked, vectors, 2 * top_k, score=score)  # more than asked for, to see what is equal
@@ -165,11 +162,7 @@ class RetrievalEvaluator(keras.callbacks.Callback):
 
 def _texts(argument: str, texts: Mapping[Hashable, str], wanted: Collection[Hashable]) -> dict[Hashable, str]:
     """The wanted texts in the order of their ids."""
-    for name in wanted:
-        if name not in texts:
-            cure = "Ids are compared as they are: `1` is not `'1'`."
-            raise ValueError(checks.message(OWNER, argument, f"hold the text of {name!r}", list(texts)[:3], cure))
-    return {name: texts[name] for name in sorted(wanted, key=str)}
+    return {name: text_of(OWNER, argument, texts, name) for name in sorted(wanted, key=str)}
 
 
 def _discounted(gains: list[float]) -> float:

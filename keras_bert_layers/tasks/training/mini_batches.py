@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -109,22 +110,20 @@ def _on_jax(model: keras.Model, ids: dict[str, Any], size: int) -> Any:
 def _on_torch(model: keras.Model, ids: dict[str, Any], size: int) -> Any:
     from torch.utils.checkpoint import checkpoint
 
-    seeds = _seeds(model)
+    seeds, parts = _seeds(model), []
 
-    def part(before: list[Any], after: list[Any], rows: slice) -> Any:
-        with _set_to(seeds, before):
-            outputs = model({name: values[rows] for name, values in ids.items()}, training=True)
-            after[:] = [keras.ops.copy(seed.value) for seed in seeds]
-        return outputs
+    def part(rows: slice) -> Any:
+        return model({name: values[rows] for name, values in ids.items()}, training=True)
 
-    parts, state = [], [keras.ops.copy(seed.value) for seed in seeds]
     for start in range(0, len(next(iter(ids.values()))), size):
-        after: list[Any] = []
-        parts.append(checkpoint(part, state, after, slice(start, start + size), use_reentrant=False))
-        state = list(after)
-    for seed, value in zip(seeds, state, strict=True):
-        seed.assign(value)
+        contexts = functools.partial(_contexts, seeds, [keras.ops.copy(seed.value) for seed in seeds])
+        parts.append(checkpoint(part, slice(start, start + size), use_reentrant=False, context_fn=contexts))
     return keras.ops.concatenate(parts)
+
+
+def _contexts(seeds: list[Any], values: list[Any]) -> tuple[Any, Any]:
+    """The contexts of torch's first computation and of the second, in which the seeds have these values again."""
+    return contextlib.nullcontext(), _set_to(seeds, values)
 
 
 @contextlib.contextmanager
