@@ -21,9 +21,7 @@ _LEAST_GAIN = 1e-10
 class RankingLoss(keras.losses.Loss):
     """A loss of `BertCrossEncoder` that compares the candidates of a query; a subclass computes `of_rows`.
 
-    Args:
-        name: the loss's name.
-        **kwargs: `reduction`, of one value per query, and `dtype`, as in Keras.
+    `name`, `dtype` and `reduction`, which is that of one value per query, are Keras's.
 
     Call arguments:
         y_true: grades `(queries, candidates)`, from 0 on; -1 for a candidate that is absent.
