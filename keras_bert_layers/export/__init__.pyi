@@ -1,3 +1,4 @@
 from keras_bert_layers.export.model_card import read_model_card as read_model_card
 from keras_bert_layers.export.saved_model import write_saved_model as write_saved_model
+from keras_bert_layers.export.search.replacement import replace_documents as replace_documents
 from keras_bert_layers.export.signature import Signature as Signature

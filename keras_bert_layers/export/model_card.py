@@ -16,7 +16,7 @@ import keras
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.export._operations import nodes_of
 
-_FILE = "model_card.json"
+CARD_FILE = "model_card.json"
 _WEIGHTS = Path("variables") / "variables.data-00000-of-00001"
 _PACKAGES = ("keras-bert-layers", "keras", "tensorflow", "tensorflow-text")
 
@@ -62,11 +62,11 @@ def read_model_card(path: str | PathLike[str]) -> dict[str, Any]:
         >>> card["task"], card["signatures"]["token_ids"]["outputs"]["logits"]
         ('BertClassifier', {'dtype': 'float32', 'shape': [None, 3]})
     """
-    path = Path(path) / _FILE
+    path = Path(path) / CARD_FILE
     if not path.is_file():
         raise FileNotFoundError(
             "`read_model_card`: `path` must be a SavedModel that this package wrote. "
-            f"Received: path={str(path.parent)!r}, which holds no {_FILE}."
+            f"Received: path={str(path.parent)!r}, which holds no {CARD_FILE}."
         )
     card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return card
@@ -88,13 +88,18 @@ def write_model_card(folder: Path, facts: Mapping[str, Any], saved: Any, serving
             for name, signature in saved.meta_graphs[0].signature_def.items()
             if not name.startswith("__")
         },
-        "weights_sha256": _hash_of_file(folder / _WEIGHTS),
         "graph_sha256": hashlib.sha256(b"".join(sorted(map(_operation, nodes_of(saved))))).hexdigest(),
         "oldest_tensorflow_serving": serving_version,
         "packages": {name: _version(name) for name in _PACKAGES},
     }
+    write_with_weights(folder, card)
+
+
+def write_with_weights(folder: Path, card: Mapping[str, Any]) -> None:
+    """Writes a model card, with the hash of the weights in the folder."""
+    card = {**card, "weights_sha256": _hash_of_file(folder / _WEIGHTS)}
     content = json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False)
-    (folder / _FILE).write_text(content + "\n", encoding="utf-8")
+    (folder / CARD_FILE).write_text(content + "\n", encoding="utf-8")
 
 
 def _tensors(tensors: Any) -> dict[str, Any]:

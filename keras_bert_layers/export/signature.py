@@ -24,7 +24,7 @@ _LEAST = 16
 _LONGEST_CHARACTER = 4
 
 # The inputs of every task, in the order in which a user writes them; a SavedModel does not keep it.
-TEXT_INPUTS = ("text", "question", "prompt", "text_pair", "context", "choices")
+TEXT_INPUTS = ("text", "query", "question", "prompt", "text_pair", "context", "choices")
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class TextTask(Protocol):
     trainable_variables: list[Any]
     default_loss_weights: dict[str, float] | None
     weighs_metrics: bool
+    compares_cosines: bool
     preprocessor: TextLayer | None
     long_texts: Any
 
@@ -58,6 +59,9 @@ class TextTask(Protocol):
     def run(self, ids: Ids, part: str | None = None) -> Outputs:
         """The outputs for ids, in graph."""
 
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
+        """The answers of `serving_default`, in graph."""
+
     def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
         """The answers to texts that are read after a prompt, of a task that has prompts."""
 
@@ -66,6 +70,15 @@ class TextTask(Protocol):
 
     def signatures(self) -> list[Signature]:
         """The signatures of the exported model."""
+
+    def encode_documents(self, texts: Any, *arguments: Any, **options: Any) -> Any:
+        """The vectors of documents, of an encoder of texts."""
+
+    def serve_side(self, side: str, texts: Tensor) -> Any:
+        """The vectors of queries or documents in graph, of an encoder of texts."""
+
+    def onnx_side(self, side: str, model: Any, texts: Any) -> Any:
+        """The same in an ONNX file."""
 
     def onnx_functions(self) -> Mapping[str, Any]:
         """The functions of strings that an ONNX file may have as its signature."""

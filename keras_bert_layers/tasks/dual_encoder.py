@@ -1,7 +1,9 @@
 """Dense retrieval: queries and documents as vectors, close where a document answers a query."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -13,6 +15,8 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
+from keras_bert_layers.export.search.corpus import Documents
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.losses import in_batch
 from keras_bert_layers.losses.vectors import SIMILARITY, TEXTS
 from keras_bert_layers.metrics import SpearmanCorrelation
@@ -26,6 +30,7 @@ from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs,
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES, labels_for
 from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.task import Task
 
@@ -93,6 +98,7 @@ class BertDualEncoder(Task):
     pipeline: QueryInputs
     output_name = "embedding"
     reads_pooled_output = False
+    compares_cosines = False
     (encode,) = unavailable("Use `encode_queries(texts)` and `encode_documents(texts)`.", 1)
     part = QUERY
 
@@ -234,6 +240,33 @@ class BertDualEncoder(Task):
             found.append(Signature("document_tokenize", self.pipeline.side(DOCUMENT).tokens, texts))
         return found
 
+    def export_search(
+        self,
+        path: str | PathLike[str],
+        documents: Documents,
+        ids: Sequence[str] | Sequence[int] | None = None,
+        *,
+        format: str = "tf_saved_model",  # noqa: A002 - as `export` has it
+        vectors: str = "float32",
+        top_k: int = 10,
+        cross_encoder: TextTask | None = None,
+        **options: Any,
+    ) -> Path:
+        """Writes one file with the encoder and a corpus, which takes queries and returns the best documents.
+
+        `tasks.serving.search.export_search` documents the arguments, the options, the answers and the errors.
+        """
+        options |= {"format": format, "vectors": vectors, "top_k": top_k, "cross_encoder": cross_encoder}
+        return export_search(self, path, documents, ids, **options)
+
+    def serve_side(self, side: str, texts: Tensor) -> Any:
+        """The vectors of queries or documents, `side`, in graph."""
+        return self.run(self.pipeline.side(side).ids(texts), side)
+
+    def onnx_side(self, side: str, model: onnx.OnnxModel, texts: onnx.Tensor) -> onnx.Tensor:
+        """`serve_side` in an ONNX file."""
+        return self._onnx_answers(side, model, texts)[self.output_name].tensor
+
     def onnx_functions(self) -> onnx.Functions:
         """The signature `serving_default` for queries, and those named `query` and `document`."""
         sides = {side: functools.partial(self._onnx_answers, side) for side in SIDES}
@@ -253,7 +286,7 @@ class BertDualEncoder(Task):
 
     def _serve_document(self, text: Tensor) -> dict[str, Any]:
         """Documents to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.side(DOCUMENT).ids(text), DOCUMENT)}
+        return {self.output_name: self.serve_side(DOCUMENT, text)}
 
 
 def _by_row(vectors: dict[str, Any]) -> Any:

@@ -2,6 +2,8 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -13,6 +15,8 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
+from keras_bert_layers.export.search.corpus import Documents
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.comparison import Comparison
@@ -21,6 +25,7 @@ from keras_bert_layers.tasks.graphs.heads import check_parts
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
 from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.task import Task
 
 
@@ -88,6 +93,7 @@ class BertSentenceEncoder(Task):
 
     output_name = "embedding"
     reads_pooled_output = False
+    compares_cosines = True
     (encode,) = unavailable("Use `predict(texts)`, with `prompt=...` for one of its prompts.", 1)
 
     def __init__(
@@ -241,6 +247,33 @@ class BertSentenceEncoder(Task):
     def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `embedding`."""
         return {self.output_name: self.run(self.pipeline.prompted(prompt).ids(*texts))}
+
+    def export_search(
+        self,
+        path: str | PathLike[str],
+        documents: Documents,
+        ids: Sequence[str] | Sequence[int] | None = None,
+        *,
+        format: str = "tf_saved_model",  # noqa: A002 - as `export` has it
+        vectors: str = "float32",
+        top_k: int = 10,
+        cross_encoder: TextTask | None = None,
+        **options: Any,
+    ) -> Path:
+        """Writes one file with the encoder and a corpus, which takes queries and returns the best documents.
+
+        `tasks.serving.search.export_search` documents the arguments, the options, the answers and the errors.
+        """
+        options |= {"format": format, "vectors": vectors, "top_k": top_k, "cross_encoder": cross_encoder}
+        return export_search(self, path, documents, ids, **options)
+
+    def serve_side(self, side: str, texts: Tensor) -> Any:
+        """The vectors of queries or documents, `side`, in graph, as `encode_queries` and `encode_documents`."""
+        return self.serve_prompted(self._prompts.by_name.get(side, ""), texts)[self.output_name]
+
+    def onnx_side(self, side: str, model: onnx.OnnxModel, texts: onnx.Tensor) -> onnx.Tensor:
+        """`serve_side` in an ONNX file."""
+        return self._onnx_answers(self._prompts.by_name.get(side, ""), model, texts)[self.output_name].tensor
 
     def onnx_functions(self) -> onnx.Functions:
         """The signature `serving_default`, and one for each prompt."""

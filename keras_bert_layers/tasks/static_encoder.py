@@ -1,6 +1,9 @@
 """Static embeddings: the vector of a text is the mean of the vectors of its tokens."""
 
 import functools
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -9,6 +12,8 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
+from keras_bert_layers.export.search.corpus import Documents
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.comparison import Comparison
@@ -16,6 +21,7 @@ from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.heads import check_parts
 from keras_bert_layers.tasks.graphs.vectors import scaling
 from keras_bert_layers.tasks.inputs import ComparedInputs
+from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.task import Task
 
 
@@ -58,6 +64,7 @@ class BertStaticEncoder(Task):
 
     output_name = "embedding"
     default_learning_rate = 1e-3
+    compares_cosines = True
 
     def __init__(
         self,
@@ -121,6 +128,37 @@ class BertStaticEncoder(Task):
     def get_metrics_result(self) -> dict[str, Any]:
         """The results of the metrics for the kind of data of the last batch."""
         return self._comparison.results()
+
+    def encode_queries(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+        """Encodes queries: `predict`."""
+        return self.predict(texts, batch_size, **kwargs)
+
+    def encode_documents(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+        """Encodes documents: `predict`."""
+        return self.predict(texts, batch_size, **kwargs)
+
+    def export_search(
+        self,
+        path: str | PathLike[str],
+        documents: Documents,
+        ids: Sequence[str] | Sequence[int] | None = None,
+        *,
+        format: str = "tf_saved_model",  # noqa: A002 - as `export` has it
+        vectors: str = "float32",
+        top_k: int = 10,
+        cross_encoder: TextTask | None = None,
+        **options: Any,
+    ) -> Path:
+        """Writes one file with the encoder and a corpus, which takes queries and returns the best documents.
+
+        `tasks.serving.search.export_search` documents the arguments, the options, the answers and the errors.
+        """
+        options |= {"format": format, "vectors": vectors, "top_k": top_k, "cross_encoder": cross_encoder}
+        return export_search(self, path, documents, ids, **options)
+
+    def serve_side(self, side: str, texts: Tensor) -> Any:
+        """The vectors of queries or documents, in graph."""
+        return self.serve(texts)[self.output_name]
 
     def default_loss(self) -> keras.losses.Loss:
         """As that of a `BertSentenceEncoder`."""

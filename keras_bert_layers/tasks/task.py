@@ -58,6 +58,7 @@ class Task(keras.Model):
     weighs_metrics = False
     #: The part of the model that computes the outputs of single rows; None for the whole model.
     part: str | None = None
+    (export_search,) = unavailable("Encoders of texts have it, such as `BertSentenceEncoder`.", 1)
 
     def __init__(
         self,
@@ -306,10 +307,8 @@ class Task(keras.Model):
     ) -> Iterator[Any]:
         """The rows of `predict` one by one, for more texts than fit into memory.
 
-        Rows are read, sorted and computed in blocks of a few thousand. A block is read when the last one was taken.
-
-        Args:
-            x: as in `predict`, texts and not ids; so are the other arguments.
+        Arguments are as in `predict`; texts, and not ids. Rows are read, sorted and computed in blocks of a few
+        thousand. A block is read when the last one was taken.
 
         Yields:
             The outputs of each row of `x`, in order, as NumPy arrays without the axis of rows.
@@ -403,6 +402,7 @@ class Task(keras.Model):
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
     (save_pretrained,) = unavailable("Use `checkpoints.save_huggingface(task, directory)`.", 1)
+    (export_search,) = unavailable("Encoders of texts have it, such as `BertSentenceEncoder`.", 1)
 
     def _run_through_graph(self, inputs: Ids, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)

@@ -61,6 +61,7 @@ class TestClasses:
             "test_step",
             "get_metrics_result",
             "predict",  # of encoders, with `prompt`
+            "export_search",  # of encoders
         }
 
     @pytest.mark.parametrize(

@@ -11,13 +11,29 @@ from keras_bert_layers.export.onnx._answers_graph import (
     softmax,
 )
 from keras_bert_layers.export.onnx._encoder_graph import activation, array, dense, layer_norm, pooled, unit_vectors
-from keras_bert_layers.export.onnx._graph import BOOL, FLOAT, INT32, INT64, STRING, Answer, Graph, Tensor
+from keras_bert_layers.export.onnx._graph import (
+    BOOL,
+    FLOAT,
+    INT8,
+    INT32,
+    INT64,
+    STRING,
+    UINT16,
+    Answer,
+    Graph,
+    Tensor,
+    as_constant,
+)
 from keras_bert_layers.export.onnx._rows_graph import Rows, Windows, windows_over
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, counts_of, sums
 from keras_bert_layers.export.onnx.onnx_file import (
     Functions,
     OnnxModel,
+    bounded_input,
+    check_path,
+    check_task,
     last_hidden_state,
+    write_model,
     write_onnx,
     write_onnx_of_ids,
 )
@@ -25,9 +41,11 @@ from keras_bert_layers.export.onnx.onnx_file import (
 __all__ = [
     "BOOL",
     "FLOAT",
+    "INT8",
     "INT32",
     "INT64",
     "STRING",
+    "UINT16",
     "Answer",
     "Functions",
     "Graph",
@@ -40,7 +58,11 @@ __all__ = [
     "activation",
     "argmax",
     "array",
+    "as_constant",
     "best_spans",
+    "bounded_input",
+    "check_path",
+    "check_task",
     "chosen_answers",
     "counts_of",
     "dense",
@@ -54,6 +76,7 @@ __all__ = [
     "sums",
     "unit_vectors",
     "windows_over",
+    "write_model",
     "write_onnx",
     "write_onnx_of_ids",
 ]

@@ -16,8 +16,11 @@ onnx = LazyModule("onnx", "onnx")
 # Names of the sets of operations: ONNX's own and its table lookups, ONNX Runtime's fused ones, and its text operations.
 STANDARD, TABLES, FUSED, TEXT = "", "ai.onnx.ml", "com.microsoft", "ai.onnx.contrib"
 # `TensorProto.DataType`.
-FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL = 1, 2, 3, 6, 7, 8, 9
-_NUMPY = {FLOAT: np.float32, UINT8: np.uint8, INT8: np.int8, INT32: np.int32, INT64: np.int64, BOOL: np.bool_}
+FLOAT, UINT8, INT8, UINT16, INT32, INT64, STRING, BOOL = 1, 2, 3, 4, 6, 7, 8, 9
+_NUMPY = {
+    **{FLOAT: np.float32, UINT8: np.uint8, INT8: np.int8, UINT16: np.uint16, INT32: np.int32, INT64: np.int64},
+    BOOL: np.bool_,
+}
 _VERSIONS = {STANDARD: 20, TABLES: 4, FUSED: 1, TEXT: 1}
 _IR_VERSION = 10
 _NAME = "keras_bert_layers"
@@ -151,6 +154,7 @@ class Graph:
         self._by_value: dict[Any, Tensor] = {}
         self._num_nodes = 0
         self._times_named: Counter[str] = Counter()
+        self._functions: dict[str, tuple[list[Any], str]] = {}
 
     def add(
         self,
@@ -214,33 +218,46 @@ class Graph:
 
     def scan(
         self,
-        step: Callable[..., tuple[Tensor, Tensor]],
+        step: Callable[..., tuple[Tensor, ...]],
         start: Tensor,
         *values: Tensor,
         axes: int = 2,
         reverse: bool = False,
-    ) -> Tensor:
+    ) -> Any:
         """What a step returns for each position, along the second axis `[B, S, ...]` of some values (ONNX's `Scan`).
 
         Args:
-            step: from what is carried and the values at a position `[B, ...]`, to what is carried on and the result.
+            step: from what is carried and the values at a position `[B, ...]`, to what is carried on and the results.
             start: what is carried to the first position.
             *values: `[B, S, ...]` each.
-            axes: of what is carried, and of the result.
+            axes: of what is carried, and of the results.
             reverse: whether it begins with the last position.
 
         Returns:
-            `[B, S, ...]`.
+            `[B, S, ...]`, or a list of several.
         """
         self._num_nodes += 1
         places = [
             Tensor(self, f"step_{self._num_nodes}_{index}", each.kind) for index, each in enumerate((start, *values))
         ]
-        body, (_, result) = self._branch("step", lambda: step(*places), places, axes)
+        body, (_, *results) = self._branch("step", lambda: step(*places), places, axes)
+        count = len(results)
         directions = {"scan_input_axes": [1] * len(values), "scan_input_directions": [int(reverse)] * len(values)}
-        directions |= {"scan_output_axes": [1], "scan_output_directions": [int(reverse)]}
+        directions |= {"scan_output_axes": [1] * count, "scan_output_directions": [int(reverse)] * count}
         options = {"body": body, "num_scan_inputs": len(values), **directions}
-        return self.add("Scan", start, *values, outputs=[start.kind, result.kind], **options)[1]
+        kinds = [start.kind, *(result.kind for result in results)]
+        found = self.add("Scan", start, *values, outputs=kinds, **options)[1:]
+        return found[0] if count == 1 else found
+
+    def function(self, name: str, make: Callable[[], Tensor]) -> None:
+        """Stores operations that the graph does not run, as a function of the file.
+
+        Its inputs are those of the graph, and the constants that it shares with it.
+        """
+        outside, self._nodes = self._nodes, []
+        result = make()
+        nodes, self._nodes = self._nodes, outside
+        self._functions[name] = nodes, result.name
 
     def _branch(
         self, name: str, make: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor] = (), axes: int | None = None
@@ -287,6 +304,11 @@ class Graph:
         key = (array.dtype.str, array.shape, array.tobytes()) if array.size < 64 else object()
         return self._store(key, lambda name: onnx.numpy_helper.from_array(array, name), kind)
 
+    def named(self, name: str, value: np.ndarray) -> Tensor:
+        """A constant that has a name of its own in the file; strings are an array of bytes."""
+        self._constants[name] = as_constant(name, value)
+        return Tensor(self, name, self._constants[name].data_type)
+
     def weight(self, variable: Tensor, value: np.ndarray) -> Tensor:
         """A large constant that several operations share, stored once for each variable."""
         return self._store(("variable", id(variable)), lambda name: onnx.numpy_helper.from_array(value, name), FLOAT)
@@ -325,7 +347,28 @@ class Graph:
             [constant for name, constant in self._constants.items() if name in read],
         )
         versions = [helper.make_opsetid(domain, version) for domain, version in _VERSIONS.items()]
-        return helper.make_model(graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name=_NAME)
+        functions = [self._as_function(name, inputs, read, versions) for name in self._functions]
+        options = {"opset_imports": versions, "functions": functions}
+        return helper.make_model(graph, **options, ir_version=_IR_VERSION, producer_name=_NAME)
+
+    def _as_function(self, name: str, inputs: Iterable[str], read: set[str], versions: Any) -> Any:
+        """The `FunctionProto` of `function`; constants that the graph does not read are operations of it."""
+        nodes, result = self._functions[name]
+        constants = dict.fromkeys(used for used in _read_by(nodes) if used in self._constants)
+        own = [
+            onnx.helper.make_node("Constant", [], [used], value=self._constants[used])
+            for used in constants
+            if used not in read
+        ]
+        inputs = [*inputs, *(used for used in constants if used in read)]
+        return onnx.helper.make_function(_NAME, name, inputs, [result], [*own, *nodes], versions)
+
+
+def as_constant(name: str, value: np.ndarray) -> Any:
+    """The `TensorProto` of an array; strings are an array of bytes."""
+    if value.dtype == object:
+        return onnx.helper.make_tensor(name, STRING, value.shape, value.tolist())
+    return onnx.numpy_helper.from_array(np.ascontiguousarray(value), name)
 
 
 def _read_by(nodes: Iterable[Any]) -> Iterator[str]:

@@ -93,12 +93,10 @@ def write_onnx(
         ValueError: the path has another suffix; the task has something that an ONNX file cannot hold, which the message
             names.
     """
-    path = Path(path)
-    if path.suffix != _SUFFIX:
-        raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
+    path = check_path(path)
     checks.one_of("export", "dtype", dtype, [_FLOAT32, _INT8])
-    _check(task, signature)  # before the extra is asked for, which would not help
-    return _written(path, lambda: _model(task, dtype, signature, check_max_bytes("export", max_bytes)), facts)
+    check_task(task, signature)  # before the extra is asked for, which would not help
+    return write_model(path, lambda: _model(task, dtype, signature, check_max_bytes("export", max_bytes)), facts)
 
 
 def write_onnx_of_ids(path: Path, task: TextTask, *, dtype: str = "float32") -> Path:
@@ -124,10 +122,18 @@ def write_onnx_of_ids(path: Path, task: TextTask, *, dtype: str = "float32") -> 
         answers = task.onnx_outputs(model, rows)
         return model.graph.model(dict.fromkeys(names, shape), answers, INT64)
 
-    return _written(path, make, {})
+    return write_model(path, make, {})
 
 
-def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> Path:
+def check_path(path: str | PathLike[str]) -> Path:
+    """The path of an ONNX file; ValueError for another suffix."""
+    path = Path(path)
+    if path.suffix != _SUFFIX:
+        raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
+    return path
+
+
+def write_model(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> Path:
     """Writes a model that is made once the package onnx is found; the weights of a large one go to a file beside it."""
     with _needed("onnx"):
         onnx = importlib.import_module("onnx")
@@ -138,7 +144,9 @@ def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> P
     weights = path.with_name(f"{path.name}.data")
     with contextlib.ExitStack() as both:  # neither of the two replaces an old file before both are complete
         unfinished = both.enter_context(atomic_write(path, owner="export", argument="filepath"))
-        is_large = sum(len(tensor.raw_data) for tensor in model.graph.initializer) > _MAX_BYTES
+        tensors = model.graph.initializer
+        num_bytes = sum(len(tensor.raw_data) + sum(map(len, tensor.string_data)) for tensor in tensors)
+        is_large = num_bytes > _MAX_BYTES
         if is_large:
             old = both.enter_context(_back_after_errors(path, unfinished.with_name("old")))
             moved = both.enter_context(atomic_write(weights, owner="export", argument="filepath"))
@@ -188,14 +196,15 @@ class OnnxModel:
     Args:
         task: the task.
         dtype: in what its encoders multiply with their weights, `"float32"` or `"int8"`.
+        graph: what operations are added to; None for a new one.
 
     Attributes:
         graph: what operations are added to.
         num_tokens: how many tokens are read of each text or pair, int32 `(batch,)`; None before `rows` has read them.
     """
 
-    def __init__(self, task: TextTask, dtype: str):
-        self.graph = Graph()
+    def __init__(self, task: TextTask, dtype: str, graph: Graph | None = None):
+        self.graph = graph or Graph()
         self.num_tokens: Tensor | None = None
         self._task, self._dtype = task, dtype
         self._products: dict[int, Products] = {}
@@ -294,7 +303,7 @@ def last_hidden_state(model: OnnxModel, rows: Rows) -> dict[str, Answer]:
     return {"last_hidden_state": Answer(model.hidden(rows), (None, None, None))}
 
 
-def _check(task: TextTask, signature: str) -> Any:
+def check_task(task: TextTask, signature: str = "serving_default") -> Any:
     """The function of a signature; ValueError for what an ONNX file cannot have."""
     functions, name = task.onnx_functions(), type(task).__name__
     if not functions or not isinstance(task.backbone, BertBackbone):
@@ -312,7 +321,7 @@ def _check(task: TextTask, signature: str) -> Any:
 
 
 def _model(task: TextTask, dtype: str, signature: str, max_bytes: int | None) -> Any:
-    function, inputs = _check(task, signature), task.text_inputs()
+    function, inputs = check_task(task, signature), task.text_inputs()
     model, cut = OnnxModel(task, dtype), []
     texts = [model.graph.input(name) for name in inputs]
     if max_bytes is not None:
@@ -325,6 +334,14 @@ def _model(task: TextTask, dtype: str, signature: str, max_bytes: int | None) ->
     if cut:
         answers = {**answers, _BYTES_CUT: Answer(sum(cut[1:], cut[0]).cast(INT32), (None,))}
     return model.graph.model({name: shape for name, (shape, _) in inputs.items()}, answers)
+
+
+def bounded_input(texts: Tensor, max_bytes: int | None) -> tuple[Tensor, dict[str, Answer]]:
+    """Texts `[batch]` without what follows their first bytes, and how many bytes these are as an answer of the file."""
+    if max_bytes is None:
+        return texts, {}
+    texts, lost = bounded(texts, max_bytes)
+    return texts, {_BYTES_CUT: Answer(lost.cast(INT32), (None,))}
 
 
 def _bounded(texts: Tensor, axes: int, max_bytes: int) -> tuple[Tensor, Tensor]:

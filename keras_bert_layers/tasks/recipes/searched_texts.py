@@ -27,6 +27,5 @@ def vectors_of(
     encoder: Encoder, queries: list[str], documents: list[str], batch_size: int | None = None, *, verbose: str | int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The vectors of queries and of documents, as the encoder makes them of each."""
-    is_static = isinstance(encoder, BertStaticEncoder)
-    encode = (encoder.predict, encoder.predict) if is_static else (encoder.encode_queries, encoder.encode_documents)
-    return encode[0](queries, batch_size, verbose=verbose), encode[1](documents, batch_size, verbose=verbose)
+    vectors = encoder.encode_queries(queries, batch_size, verbose=verbose)
+    return vectors, encoder.encode_documents(documents, batch_size, verbose=verbose)

@@ -104,7 +104,7 @@ def export_task(
     if checks.one_of(owner, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
         if version is not None:
             raise ValueError(checks.message(owner, "version", 'be None with format="onnx", which is a file', version))
-        facts = _facts(task, max_bytes) | {"parameters": task.count_params()}
+        facts = facts_of(task, max_bytes) | {"parameters": task.count_params()}
         if len(signatures) > 1:
             rule = 'name at most one signature, whose inputs and outputs the file has, with format="onnx"'
             raise ValueError(checks.message(owner, "signatures", rule, list(signatures)))
@@ -141,16 +141,16 @@ def _export_saved_model(
     if task.preprocessor is not None:
         check_strings()
     model = task if dtype is None else copy_in_dtype(task, dtype)
-    with _set_for_serving(model):
+    with set_for_serving(model):
         all_signatures = [*model.signatures(), *requested_signatures(model, requested)]
         signatures = [with_bound(signature, max_bytes) for signature in all_signatures]
-        requests = _requests(model, signatures) if warm_up else None
-        facts = _facts(model, max_bytes)
+        requests = requests_of(model, signatures) if warm_up else None
+        facts = facts_of(model, max_bytes)
         return write_saved_model(filepath, signatures, version=version, warm_up=requests, facts=facts)
 
 
 @contextmanager
-def _set_for_serving(task: TextTask) -> Iterator[None]:
+def set_for_serving(task: TextTask) -> Iterator[None]:
     """Context in which rows hold one text and padding is not computed, without XLA, which a server may lack."""
     before = [(backbone, backbone.padding_free, backbone.packed_rows) for backbone in backbones_of(task)]
     try:
@@ -162,7 +162,7 @@ def _set_for_serving(task: TextTask) -> Iterator[None]:
             backbone.padding_free, backbone.packed_rows = padding_free, packed_rows
 
 
-def _requests(task: TextTask, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:
+def requests_of(task: TextTask, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:
     """For each signature, a request of one row, and one of a short, a long and an empty text."""
     return {
         signature.name: [_request(task, signature, rows) for rows in (1, len(LONG_COLUMN))] for signature in signatures
@@ -197,7 +197,7 @@ def _ids(task: TextTask, name: str, shape: tuple[int | None, ...], rows: int) ->
     return np.repeat(values[:, None], 2, axis=1) if len(shape) == 3 else values
 
 
-def _facts(task: TextTask, max_bytes: int | None) -> dict[str, Any]:
+def facts_of(task: TextTask, max_bytes: int | None) -> dict[str, Any]:
     """The facts of a task for its model card, of types that JSON can hold."""
     options = {key: value for key, value in task.get_config().items() if key not in _PARTS}
     found = {
@@ -207,7 +207,7 @@ def _facts(task: TextTask, max_bytes: int | None) -> dict[str, Any]:
         "dtype": task.dtype_policy.name,
     }
     if tasks := getattr(task, "tasks", None):
-        found["tasks"] = {name: _facts(part, max_bytes) for name, part in tasks.items()}
+        found["tasks"] = {name: facts_of(part, max_bytes) for name, part in tasks.items()}
     elif task.preprocessor is not None:
         found["preprocessing"] = _preprocessing(task.preprocessor, max_bytes)
     return found

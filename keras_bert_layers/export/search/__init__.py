@@ -1,0 +1,1 @@
+"""Exported models that hold a corpus and answer queries with its documents."""

@@ -1,0 +1,179 @@
+"""The corpus of an exported search: its texts, ids and vectors as the arrays that the graph reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+
+#: How the vectors are stored and compared with a query first.
+VECTORS = FLOAT32, INT8, BINARY = "float32", "int8", "binary"
+
+#: The most texts, as a multiple of `top_k`, whose exact scores are computed, by the kind of vectors. On 100,000
+#: passages of Wikipedia and all-MiniLM-L6-v2 so many find 99 % of what exact search finds.
+CANDIDATES = {FLOAT32: 1, INT8: 2, BINARY: 40}
+
+#: The names of the arrays, in the order in which graphs make them. In a file each has `PREFIX` before its name.
+TEXTS, IDS, DOCUMENTS, ROW_STARTS = "texts", "ids", "documents", "row_starts"
+FLOATS, HIGH, LOW, SCALES, BITS = "floats", "high", "low", "scales", "bits"
+PREFIX = "search_"
+
+_WORD = 64
+# The largest number of which both bytes, the higher one rounded to the nearest, are within -127 and 127.
+_LARGEST = 127 * 256 + 127
+
+Documents: TypeAlias = Sequence[str] | Mapping[Hashable, str]
+Arrays: TypeAlias = dict[str, Any]
+
+
+class Corpus(NamedTuple):
+    """Documents, of which equal texts are stored once.
+
+    Args:
+        texts: the different texts, in the order of the documents.
+        rows: int `(documents,)`, the text of each document.
+        ids: int64 `(documents,)`, or an array of strings.
+    """
+
+    texts: list[str]
+    rows: np.ndarray
+    ids: np.ndarray
+
+    @property
+    def ids_are(self) -> str:
+        """The dtype of the ids, `"int64"` or `"string"`."""
+        return "string" if self.ids.dtype == object else "int64"
+
+
+def read_corpus(owner: str, documents: Documents, ids: Any = None) -> Corpus:
+    """The documents and ids that a user gives, checked.
+
+    Args:
+        owner: the function that was called, for errors.
+        documents: texts, or a dictionary id -> text.
+        ids: strings, or whole numbers, all different; None for the row numbers, or for the keys of a dictionary.
+
+    Raises:
+        TypeError: documents that are not strings; ids that are neither all strings nor all whole numbers.
+        ValueError: another number of ids than of documents; equal ids; invalid Unicode.
+    """
+    if isinstance(documents, Mapping):
+        if ids is not None:
+            raise ValueError(checks.message(owner, "ids", "be None where documents are a dictionary", ids))
+        ids, documents = list(documents), list(documents.values())
+    if isinstance(documents, str | bytes):
+        raise TypeError(checks.message(owner, "documents", "be a list of texts", documents))
+    texts = [_text(owner, row, text) for row, text in enumerate(_values(documents))]
+    rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    found = np.arange(len(texts)) if ids is None else _ids(owner, _values(ids), len(texts))
+    return Corpus(list(rows), np.array([rows[text] for text in texts], np.int64), found)
+
+
+def corpus_arrays(corpus: Corpus, vectors: np.ndarray, kind: str) -> Arrays:
+    """The arrays of a corpus by name.
+
+    Args:
+        corpus: the documents.
+        vectors: finite float32 `(texts, vector_dim)`; inner products with those of queries are the scores.
+        kind: one of `VECTORS`.
+
+    Returns:
+        The texts and ids; `"documents"`, the numbers of the documents in the order of their texts, with their count at
+        the end, int32; `"row_starts"`, where those of each text begin there. Float32 vectors; or else the two bytes of
+        their numbers as multiples of a scale for each vector, and for binary vectors the signs in words of 64 bits.
+        There is one text at least: without documents an empty one, which no document has.
+    """
+    if not np.isfinite(vectors).all():
+        row = int((~np.isfinite(vectors).all(axis=1)).argmax())
+        raise ValueError(checks.row_message("export_search", "every vector must be finite", f"row {row}"))
+    texts, counts = corpus.texts, np.bincount(corpus.rows, minlength=len(corpus.texts))
+    if not texts:
+        texts, counts, vectors = [""], np.zeros(1, np.int64), np.zeros((1, vectors.shape[1]), np.float32)
+    order = np.argsort(corpus.rows, kind="stable")
+    arrays: Arrays = {
+        TEXTS: np.array([text.encode() for text in texts], object),
+        IDS: np.array([str(name).encode() for name in corpus.ids], object)
+        if corpus.ids_are == "string"
+        else corpus.ids,
+        DOCUMENTS: np.append(order, len(order)).astype(np.int32),
+        ROW_STARTS: np.append(0, np.cumsum(counts)).astype(np.int32),
+    }
+    if kind == FLOAT32:
+        return {**arrays, FLOATS: vectors}
+    if kind == BINARY:
+        arrays[BITS] = packed_signs(vectors)
+    return arrays | _two_bytes(vectors)
+
+
+def packed_signs(vectors: np.ndarray) -> np.ndarray:
+    """Which numbers are positive, as int64 `(rows, words)`; the first number is the lowest bit of the first word."""
+    width = -vectors.shape[1] % _WORD
+    bits = np.packbits(np.pad(vectors > 0, [(0, 0), (0, width)]), axis=1, bitorder="little")
+    return bits.view("<i8").astype(np.int64)
+
+
+def _two_bytes(vectors: np.ndarray) -> Arrays:
+    """Vectors as numbers of 16 bits, in two int8 arrays, with a float32 scale for each vector."""
+    largest = np.abs(vectors).max(axis=1, initial=0)
+    scales = np.where(largest > 0, largest / _LARGEST, 1).astype(np.float32)
+    numbers = np.rint(vectors / scales[:, None]).astype(np.int32)
+    high = (numbers + 128) >> 8
+    return {HIGH: high.astype(np.int8), LOW: (numbers - high * 256).astype(np.int8), SCALES: scales}
+
+
+def encoded_texts(encode: Callable[[list[str]], np.ndarray], texts: Sequence[str]) -> np.ndarray:
+    """The vectors of texts, float32 `(texts, vector_dim)`: texts of similar length are encoded together.
+
+    Args:
+        encode: a function of a few texts.
+        texts: at least one.
+    """
+    order, parts, start = np.argsort([-len(text) for text in texts], kind="stable"), [], 0
+    while start < len(order):
+        size = max(1, min(_BATCH_ROWS, _BATCH_CHARACTERS // max(1, len(texts[order[start]]))))
+        parts.append(encode([texts[row] for row in order[start : start + size]]))
+        start += size
+    return np.concatenate(parts)[np.argsort(order)]
+
+
+_BATCH_ROWS, _BATCH_CHARACTERS = 64, 2**14
+
+
+def cut_text(text: str, max_bytes: int | None) -> str:
+    """What an exported model reads of a text: its first bytes, without the rest of the last character."""
+    return text if max_bytes is None else text.encode()[:max_bytes].decode(errors="ignore")
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a list, an array, a tensor or a pandas column."""
+    column = column.numpy() if hasattr(column, "numpy") else column
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+def _text(owner: str, row: int, text: Any) -> str:
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text
+    if not isinstance(text, str):
+        raise TypeError(checks.row_message(owner, "every document must be a string", f"{text!r} in row {row}"))
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        rule, received = "every document must be valid Unicode", f"{text[:40]!r} in row {row}"
+        raise ValueError(checks.row_message(owner, rule, received)) from error
+    return text
+
+
+def _ids(owner: str, ids: list[Any], count: int) -> np.ndarray:
+    """Ids as int64, or as an array of strings."""
+    checks.length(owner, "ids", ids, count, rule="have an id for each document", unit="ids")
+    ids = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in ids]
+    are_numbers = all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in ids)
+    if not are_numbers and not all(isinstance(name, str) for name in ids):
+        raise TypeError(checks.message(owner, "ids", "be strings, or whole numbers", ids[:5]))
+    twice = [name for name, times in Counter(ids).items() if times > 1]
+    if twice:
+        raise ValueError(checks.message(owner, "ids", "be different for each document", twice[:5], "These are twice."))
+    return np.array(ids, np.int64) if are_numbers else np.array(ids, object)
