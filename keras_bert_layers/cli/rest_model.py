@@ -62,7 +62,7 @@ class RestModel(abc.ABC):
     """
 
     def __init__(self, *, name: str, version: int, inputs: dict[str, Inputs], splits: Collection[str]):
-        self.name, self.version, self._inputs, self._splits = name, version, inputs, splits
+        self.name, self.version, self.inputs, self._splits = name, version, inputs, splits
 
     @abc.abstractmethod
     def step(self, signature: str, block: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -74,7 +74,7 @@ class RestModel(abc.ABC):
 
     def examples(self) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
         """Requests to run before the first one of a client: by default one row for each signature."""
-        for signature, inputs in self._inputs.items():
+        for signature, inputs in self.inputs.items():
             shapes = {name: [size or 1 for size in shape] for name, (shape, _) in inputs.items()}
             kinds = {name: (b"words", object) if kind == "string" else (0, kind) for name, (_, kind) in inputs.items()}
             yield signature, {name: np.full(shapes[name], *kinds[name]) for name in inputs}
@@ -106,7 +106,7 @@ class RestModel(abc.ABC):
 
     def _predict(self, body: dict[str, Any]) -> dict[str, Any]:
         request = predict_request(body)
-        given = arrays(request.signature, request.values, self._inputs)
+        given = arrays(request.signature, request.values, self.inputs)
         check_size(given)
         found = {name: plain(array) for name, array in self._run(request.signature, given).items()}
         only = next(iter(found.values())) if len(found) == 1 else None  # without a name, as TensorFlow Serving has it

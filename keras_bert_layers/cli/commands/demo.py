@@ -3,7 +3,8 @@
 The page has a field for each text of the model, and shows its answer: words for masks, marked entities, the answer in
 its text, or a table. It listens on 127.0.0.1 only, runs no script, and needs nothing but this package.
 
-DIR is what train wrote, or a .keras file, a checkpoint with a trained head, or hf://owner/name.
+DIR is what train wrote, or a .keras file, a checkpoint with a trained head, or hf://owner/name. Of a search, which
+export_search writes, it is the SavedModel or the .onnx file; the page then shows the passages that a query finds.
 
 Examples:
   keras-bert-layers demo sentiment
@@ -19,17 +20,16 @@ import json
 import string
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import parse_qs
 
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli.answer_lines import answer_lines
+from keras_bert_layers.cli.exported_models import open_search
 from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
 from keras_bert_layers.cli.models import input_axes, load_task_of_texts
+from keras_bert_layers.cli.search_page import SearchPage
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
-
-if TYPE_CHECKING:
-    import keras
 
 OWNER = "demo"
 
@@ -49,8 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Shows the page until Ctrl-C, and returns 0."""
-    loaded = load_task_of_texts(arguments.folder, arguments.task, owner=OWNER, argument="DIR")
-    page = DemoPage(loaded.model, name=Path(arguments.folder).name)
+    folder = Path(arguments.folder)
+    search = open_search(folder, owner=OWNER)
+    if search is not None:
+        page = DemoPage(SearchPage(search), name=folder.name)
+    else:
+        task = load_task_of_texts(arguments.folder, arguments.task, owner=OWNER, argument="DIR").model
+        page = DemoPage(task, name=folder.name)
     page.warm_up()
 
     def announce(address: str) -> str:
@@ -72,16 +77,20 @@ class DemoPage:
     """Answers the requests of a browser.
 
     Args:
-        model: a task with a preprocessor.
+        model: a task with a preprocessor, or a search.
         name: the model's name, for the title.
     """
 
-    def __init__(self, model: keras.Model, *, name: str):
-        self._model, self._title = model, f"{name}: {type(model).__name__}"
-        self._inputs = input_axes(model)
+    def __init__(self, model: Any, *, name: str):
+        kind = "search" if isinstance(model, SearchPage) else type(model).__name__
+        self._model, self._title = model, f"{name}: {kind}"
+        self._inputs = {"query": 1} if isinstance(model, SearchPage) else input_axes(model)
 
     def warm_up(self) -> None:
         """Answers a short text, as the first answer of a model may take longer than a request may."""
+        if isinstance(self._model, SearchPage):
+            self._model.warm_up()
+            return
         text = f"A word {self._model.preprocessor.tokenizer.mask_token} is missing."
         with contextlib.suppress(ValueError, TypeError, RuntimeError):
             self._result(dict.fromkeys(self._inputs, text))
@@ -114,6 +123,8 @@ class DemoPage:
             most = f"{_MAX_CHARACTERS:,} characters and {_MAX_LINES:,} lines"
             raise ValueError(f"Write at most {most} into “{_title_of(long[0])}”.")
         model = self._model
+        if isinstance(model, SearchPage):
+            return model.result(texts["query"])
         if isinstance(model, BertMaskedLM):
             return MaskedTokens.from_model(model, texts["text"])._repr_html_()
         if isinstance(model, BertTokenClassifier):

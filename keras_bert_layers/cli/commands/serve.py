@@ -18,13 +18,10 @@ Examples:
 """
 
 import argparse
-import importlib.util
 from pathlib import Path
 
+from keras_bert_layers.cli.exported_models import open_exported
 from keras_bert_layers.cli.local_server import serve_until_interrupted
-from keras_bert_layers.cli.models import EXPORT, PROGRAM_FILE, keras_file, source_of
-from keras_bert_layers.cli.onnx_file import SUFFIX
-from keras_bert_layers.cli.rest_model import OnnxRestModel, RestModel, SavedModelRestModel, TaskRestModel
 
 OWNER = "serve"
 
@@ -39,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until Ctrl-C, and returns 0."""
     name = arguments.name or arguments.folder.absolute().name
-    model = _model(arguments.folder, name)
+    model = open_exported(arguments.folder, name, owner=OWNER)
     model.warm_up()
 
     def announce(address: str) -> str:
@@ -47,30 +44,3 @@ def run(arguments: argparse.Namespace) -> int:
 
     serve_until_interrupted(arguments.port, model.answer, announce, owner=OWNER)
     return 0
-
-
-def _model(folder: Path, name: str) -> RestModel:
-    if folder.suffix == SUFFIX:
-        return OnnxRestModel(folder, name=name)
-    written = keras_file(source_of(str(folder)))
-    if written is not None and (written == folder or importlib.util.find_spec("tensorflow") is None):
-        return TaskRestModel(written, name=name)
-    path, version = find_export(folder)
-    return SavedModelRestModel(path, name=name, version=version)
-
-
-def find_export(folder: Path) -> tuple[Path, int]:
-    """The SavedModel to serve in a directory, and its version.
-
-    Raises:
-        FileNotFoundError: there is none.
-    """
-    for candidate in (folder, folder / EXPORT):
-        if (candidate / PROGRAM_FILE).is_file():
-            return candidate, 1
-        found = [path.parent for path in candidate.glob(f"*/{PROGRAM_FILE}") if path.parent.name.isdecimal()]
-        if found:
-            newest = max(found, key=lambda path: int(path.name))
-            return newest, int(newest.name)
-    cure = "`keras-bert-layers train` and `task.export` write one."
-    raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {PROGRAM_FILE}. Received: {folder}. {cure}")

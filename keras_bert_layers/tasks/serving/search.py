@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import ExitStack
 from os import PathLike
@@ -32,7 +33,8 @@ from keras_bert_layers.tasks.feeding.columns import check_takes_text
 from keras_bert_layers.tasks.serving.export import check_strings, facts_of, requests_of, set_for_serving
 
 _OWNER = "export_search"
-_STRINGS: dict[str, tuple[tuple[int | None, ...], str]] = {"query": ((None,), "string")}
+_QUERY: dict[str, tuple[tuple[int | None, ...], str]] = {"query": ((None,), "string")}
+_TEXT: dict[str, tuple[tuple[int | None, ...], str]] = {"text": ((None,), "string")}
 # The least number of texts that a cross-encoder scores: as many as a page of results has, three times.
 _LEAST_RERANKED = 30
 
@@ -60,6 +62,7 @@ def export_search(
     cross-encoder's. Queries and documents are read as `encode_queries` and `encode_documents` read them.
 
     Every query is compared with every document. Equal texts are stored and compared once.
+    A SavedModel also has the signatures `query` and `document`, from strings to vectors, `embedding`.
     `keras_bert_layers.export.replace_documents` puts other documents into the file.
 
     Args:
@@ -157,16 +160,17 @@ class _Search:
             def answer(queries: Any) -> dict[str, Any]:
                 return graph.answers(queries, self._vectors("query", queries))
 
-            def encode(texts: Any) -> dict[str, Any]:
-                return {"embedding": self._vectors("document", texts)}
-
             made = [
-                Signature("serving_default", answer, _STRINGS),
-                Signature("document", encode, {"text": ((None,), "string")}),
+                Signature("serving_default", answer, _QUERY),
+                Signature("query", functools.partial(self._embedding, "query"), _QUERY),
+                Signature("document", functools.partial(self._embedding, "document"), _TEXT),
             ]
             signatures = [with_bound(signature, self._max_bytes) for signature in made]
             requests = requests_of(self._encoder, signatures) if warm_up else None
             return write_saved_model(path, signatures, version=version, warm_up=requests, facts=self.facts())
+
+    def _embedding(self, side: str, texts: Any) -> dict[str, Any]:
+        return {"embedding": self._vectors(side, texts)}
 
     def _vectors(self, side: str, texts: Any) -> Any:
         """The vectors of queries or documents, in graph."""

@@ -5,16 +5,16 @@ import shutil
 import numpy as np
 
 from keras_bert_layers.cli.commands import serve
-from keras_bert_layers.cli.commands.serve import find_export
+from keras_bert_layers.cli.exported_models import find_export
 from keras_bert_layers.cli.rest_model import SavedModelRestModel
 
 
 def test_where_the_model_is(saved_model, tmp_path, run, error_line):
-    assert find_export(saved_model) == (saved_model, 1)
+    assert find_export(saved_model, owner="serve") == (saved_model, 1)
     for version in (2, 10):
         (tmp_path / "saved_model" / str(version)).mkdir(parents=True)
         (tmp_path / "saved_model" / str(version) / "saved_model.pb").touch()
-    assert find_export(tmp_path) == (tmp_path / "saved_model" / "10", 10)
+    assert find_export(tmp_path, owner="serve") == (tmp_path / "saved_model" / "10", 10)
     assert run("serve", tmp_path / "absent") == 2
     assert "`serve`: DIR must hold a SavedModel" in error_line()
     assert run("serve", tmp_path) == 2

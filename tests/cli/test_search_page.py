@@ -1,0 +1,60 @@
+"""The page of a search: `demo` of what `export_search` wrote."""
+
+import urllib.parse
+
+import pytest
+
+from keras_bert_layers import BertBackbone, BertConfig, BertPreprocessor, BertSentenceEncoder, BertTokenizer
+from keras_bert_layers.cli.commands import demo
+from keras_bert_layers.cli.exported_models import open_search
+from keras_bert_layers.cli.search_page import SearchPage, _marked, _parts
+
+DOCUMENTS = {"<b>": "a good <i>film</i>", "night": "bad night . bad night . bad night . bad night ."}
+
+
+@pytest.fixture(scope="module")
+def searched(vocabulary, tmp_path_factory):
+    pytest.importorskip("tensorflow_text")
+    config = BertConfig(vocabulary_size=len(vocabulary), hidden_dim=6, num_layers=1, num_heads=2, intermediate_dim=8)
+    encoder = BertSentenceEncoder(BertBackbone(config), preprocessor=BertPreprocessor(BertTokenizer(vocabulary)))
+    path = tmp_path_factory.mktemp("search") / "passages"
+    return encoder.export_search(path, DOCUMENTS, version=1, verbose=0).parent
+
+
+def test_shows_passages_with_marks(run, searched, monkeypatch):
+    pages = []
+    monkeypatch.setattr(demo, "serve_until_interrupted", lambda port, answer, *_, **__: pages.append(answer))
+    assert run("demo", searched) == 0
+    form = pages[0]("GET", "/", b"")
+    assert 'name="query"' in form.body
+    assert "passages: search" in form.body
+    shown = pages[0]("POST", "/", urllib.parse.urlencode({"query": "<script>good film"}).encode()).body
+    assert "<script" not in shown
+    assert "<b>&lt;b&gt;</b>" in shown
+    assert shown.count("<li>") == 2
+    assert shown.count("<mark>") == shown.count("</mark>") >= 2
+    assert "Write something into “Query” first." in pages[0]("POST", "/", b"query=+").body
+
+
+def test_empty_corpus(searched, tmp_path):
+    from keras_bert_layers.export import replace_documents
+
+    empty = replace_documents(searched, [])
+    assert "The corpus is empty." in SearchPage(open_search(empty, owner="demo")).result("film")
+
+
+def test_exports_of_other_tasks_are_refused(run, saved_model, error_line):
+    assert run("demo", saved_model) == 2
+    assert "must be what `export_search` wrote, or no exported model" in error_line()
+
+
+def test_marks_hold_whole_words_and_the_space_between_them():
+    assert _marked(" a <b>  c d", {1, 2}) == " a <mark>&lt;b&gt;  c</mark> d"
+    assert _marked("a b", {1}) == "a <mark>b</mark>"
+    assert _marked("a b", set()) == "a b"
+
+
+def test_parts_overlap_by_half():
+    words = [str(number) for number in range(8)]
+    assert [(start, len(part)) for start, part in _parts(" ".join(words))] == [(0, 6), (3, 5)]
+    assert list(_parts(" ")) == []
