@@ -52,7 +52,7 @@ class SearchPage:
         parts = [(row, start, " ".join(part)) for row, text in enumerate(texts) for start, part in _parts(text)]
         if not parts or _DOCUMENT not in self._model.inputs:
             return {}
-        asked = self._model.step(_QUERY, {"query": _column([query])})["embedding"][0]
+        asked = self._model.step(_QUERY, {"text": _column([query])})["embedding"][0]
         read = self._model.step(_DOCUMENT, {"text": _column([text for *_, text in parts])})["embedding"]
         scores = read @ asked
         found: dict[int, set[int]] = {}

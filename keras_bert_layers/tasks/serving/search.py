@@ -162,7 +162,7 @@ class _Search:
 
             made = [
                 Signature("serving_default", answer, _QUERY),
-                Signature("query", functools.partial(self._embedding, "query"), _QUERY),
+                Signature("query", functools.partial(self._embedding, "query"), _TEXT),
                 Signature("document", functools.partial(self._embedding, "document"), _TEXT),
             ]
             signatures = [with_bound(signature, self._max_bytes) for signature in made]
