@@ -134,7 +134,7 @@ _NEGATIVE_COUNTS = -np.array([number.bit_count() for number in range(2**_WORD)],
 
 
 def onnx_arrays(arrays: Mapping[str, Any]) -> names.Arrays:
-    """The arrays of a corpus in the types that the operations read; strings without NUL, which ends them there."""
+    """The arrays of a corpus in the types that the operations read."""
     found = dict(arrays)
     for name in (names.DOCUMENTS, names.ROW_STARTS):
         found[name] = arrays[name].astype(np.int64)

@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,29 @@ def test_a_full_disk_leaves_the_old_documents(encoder, searched, monkeypatch):
     assert caught.value.errno == errno.ENOSPC
     assert [child.name for child in searched.parent.iterdir()] == ["3"]
     check(ask_saved_model(searched), encoder)
+
+
+# Replaces the documents again and again, by three and by two.
+REPLACER = """
+import sys
+from keras_bert_layers.export import replace_documents
+for number in range(100):
+    replace_documents(sys.argv[1], {"x": "good", "y": "bad", "z": "film"} if number % 2 else {"x": "good", "y": "film"})
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_killed_replacement_leaves_a_whole_search(searched):
+    for seconds in np.random.default_rng(0).uniform(0, 1, 3):
+        with subprocess.Popen([sys.executable, "-c", REPLACER, searched], stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            time.sleep(seconds)
+            child.kill()
+        found = ask_saved_model(searched)
+        assert {name.decode() for name in found["id"][0]} in ({"x", "y"}, {"x", "y", "z"})
+        assert read_model_card(searched)["search"]["documents"] == found["id"].shape[1]
 
 
 @with_onnx
