@@ -108,7 +108,7 @@ class PassageRows:
             rule = "must have an id in every row" if ids else "must hold at least one text"
             raise ValueError(f"`{self._owner}`: {self._path} {rule}.")
         names = [name for name in kinds if name in _OWN or name.startswith("_") or "." in name]
-        rule = f"have no column named {', '.join(_OWN)}, with _ at the start or with a full stop, beside text and ids"
+        rule = f"have, beside those of texts and ids, no column named {', '.join(_OWN)}, _NAME or with a full stop"
         for broken, wrong in (("have no id twice; --id names a column of ids", twice), (rule, names)):
             if wrong:
                 raise ValueError(checks.message(self._owner, "ROWS", broken, wrong))
@@ -255,8 +255,11 @@ class PassageTable:
         try:
             self._table.count_rows(f"({where})")
         except (ValueError, RuntimeError) as error:
-            rule, why = "be a condition of SQL on the columns of the index", str(error).partition(", /")[0]
-            raise ValueError(checks.message(self._owner, "--where", rule, where, f"{why}.")) from error
+            rule, why = (
+                f"be a condition of SQL on the columns {', '.join(self.columns)}",
+                str(error).partition(", /")[0],
+            )
+            raise ValueError(checks.message(self._owner, "--where", rule, where, why)) from error
         return f"({where})"
 
     def nearest(self, vector: np.ndarray, where: str | None, number: int) -> list[dict[str, Any]]:
@@ -272,7 +275,7 @@ class PassageTable:
     def _rows(self, query: Any, where: str | None, number: int, score: str) -> list[dict[str, Any]]:
         query = query if where is None else query.where(where)
         found = query.select([*self.columns, score]).limit(number).to_list()
-        return [{**row, "score": row.pop(score)} for row in found]
+        return [{"score": row.pop(score), **row} for row in found]
 
     def _say(self, facts: dict[str, Any]) -> None:
         with atomic_write(self._folder / _FACTS, owner=self._owner, argument="--to") as unfinished:
