@@ -255,10 +255,7 @@ class PassageTable:
         try:
             self._table.count_rows(f"({where})")
         except (ValueError, RuntimeError) as error:
-            rule, why = (
-                f"be a condition of SQL on the columns {', '.join(self.columns)}",
-                str(error).partition(", /")[0],
-            )
+            rule, why = f"be a condition of SQL on {', '.join(self.columns)}", str(error).partition(", /")[0]
             raise ValueError(checks.message(self._owner, "--where", rule, where, why)) from error
         return f"({where})"
 

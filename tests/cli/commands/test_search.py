@@ -67,7 +67,7 @@ def test_filters_and_words(run, answers, error_line, searched):
     for where, why in (("yeer > 1", "No field named yeer."), ("year = 1; and more", "sql parser error: Expected: )")):
         assert run("search", searched, "a", "--where", where) == 2
         message = error_line()
-        rule = "`search`: `--where` must be a condition of SQL on the columns id, text, year, the place. Received: "
+        rule = "`search`: `--where` must be a condition of SQL on id, text, year, the place. Received: "
         assert f"{rule}--where={where!r}. " in message
         assert why in message
 
