@@ -74,8 +74,9 @@ class PassageRows:
     def __iter__(self) -> Iterator[Passage]:
         from keras_bert_layers.data.text_file import check_utf8
 
+        id_column = self._id
         for number, row in enumerate(self._rows(), start=1):
-            id_column = self._id or ("id" if "id" in row else None)
+            id_column = id_column or ("id" if number == 1 and "id" in row else None)
             if missing := [name for name in (self._text, id_column) if name not in (None, *row)]:
                 found = ", ".join(row)
                 raise ValueError(f"`{self._owner}`: {self._path} must have a column {missing[0]!r}. Found: {found}.")

@@ -68,6 +68,7 @@ def test_lines_and_folders(tmp_path):
     [
         ("a.csv", b"id,text\n1,a\n2,b\n1,c\n3,\n2,d\n", r"have no id twice; --id names .* ROWS=\['1', '2'\]"),
         ("a.csv", b"id,body\n1,a\n", "must have a column 'text'. Found: id, body."),
+        ("a.jsonl", b'{"id": 1, "text": "a"}\n{"text": "b"}\n', "must have a column 'id'. Found: text."),
         ("a.csv", b"id,text\n,a\n", "must have an id in every row."),
         ("a.csv", b"text,x\n ,1\n", "must hold at least one text."),
         ("a.csv", b"text,vector\na,1\n", r"no column named id, text, digest, vector, .*=\['vector'\]"),
