@@ -100,11 +100,12 @@ class PassageRows:
         ids: set[str] = set()
         twice: list[str] = []
         kinds: dict[str, str] = {}
+        all_are_texts = suffix_of(self._path.name) in (".csv", ".tsv")
         for passage in self:
             twice += [passage.id] if passage.id in ids else []
             ids.add(passage.id)
             for name, cell in passage.others.items():
-                kinds[name] = wider(kinds.get(name, ""), _kind(cell))
+                kinds[name] = wider(kinds.get(name, ""), _kind(cell, all_are_texts))
         if not ids or "" in ids:
             rule = "must have an id in every row" if ids else "must hold at least one text"
             raise ValueError(f"`{self._owner}`: {self._path} {rule}.")
@@ -200,8 +201,8 @@ class PassageTable:
         if not columns:
             own = (pyarrow.string(), pyarrow.string(), pyarrow.binary(32), pyarrow.list_(pyarrow.float32(), vector_dim))
             fields = [*zip(_OWN, own, strict=True), *((name, kind or "string") for name, kind in kinds.items())]
-            database = self._lancedb.connect(self._folder)
-            self._table = self._write(database.create_table, _TABLE, schema=pyarrow.schema(fields))
+            create = self._lancedb.connect(self._folder).create_table
+            self._table = self._write(create, _TABLE, schema=pyarrow.schema(fields))
         if not self._table.list_indices():
             # ICU splits Chinese and Thai into words too. By default, English words become their stems.
             words = self._lancedb.index.FTS(base_tokenizer="icu", stem=False, remove_stop_words=False)
@@ -311,11 +312,11 @@ def cell_of(value: Any, kind: str) -> Any:
     return json.dumps(value, ensure_ascii=False, default=str) if as_json else str(value)
 
 
-def _kind(value: Any) -> str:
-    """The narrowest kind of column that holds a value."""
+def _kind(value: Any, may_be_written: bool) -> str:
+    """The narrowest kind of column that holds a value; a number may be written as a text."""
     if value in (None, ""):
         return ""
-    number = json.loads(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+    number = json.loads(value) if may_be_written and isinstance(value, str) and _NUMBER.fullmatch(value) else value
     if type(number) is int and abs(number) < 2**63:
         return "int64"
     return "double" if type(number) is float else "string"

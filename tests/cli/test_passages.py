@@ -35,9 +35,11 @@ def test_tables(tmp_path):
 
 
 def test_ids(tmp_path):
-    lines = '{"id": 7, "_id": "x", "body": "one", "tags": ["a"], "good": true}\n{"id": 9, "_id": "y", "body": 2}\n'
+    lines = '{"id": 7, "_id": "x", "body": "one"}\n{"id": 9, "_id": "y", "body": 2}\n'
     (tmp_path / "a.jsonl").write_text(lines)
     assert [row.id for row in rows(tmp_path / "a.jsonl", "body")] == ["7", "9"]
+    (tmp_path / "b.jsonl").write_text('{"id": 7, "text": "a", "one": "1", "tags": ["a"], "good": true}')
+    assert rows(tmp_path / "b.jsonl").look() == ({"7"}, dict.fromkeys(("one", "tags", "good"), "string"))
     with pytest.raises(ValueError, match=r"beside those of texts and ids, no column named id, .*ROWS=\['_id'\]"):
         rows(tmp_path / "a.jsonl", "body").look()
     with pytest.raises(ValueError, match=r"no column named id, .*ROWS=\['id'\]"):

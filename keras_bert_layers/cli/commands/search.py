@@ -73,8 +73,7 @@ def _found(arguments: argparse.Namespace, table: PassageTable, where: str | None
 
     number = max(arguments.top, arguments.candidates) if arguments.rerank else arguments.top
     depth = max(number, _FUSED) if arguments.hybrid else number
-    vector = vectors_of(encoder, [arguments.query], [], verbose=0)[0][0]
-    rankings = [table.nearest(vector, where, depth)]
+    rankings = [table.nearest(vectors_of(encoder, [arguments.query], [], verbose=0)[0][0], where, depth)]
     if arguments.hybrid:
         rankings.append(table.with_words(arguments.query, where, depth))
     rows = {row["id"]: row for ranking in rankings for row in ranking}
