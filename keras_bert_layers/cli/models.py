@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,6 +95,17 @@ def load_task_of_texts(source: str, task: str | None, *, owner: str, argument: s
         cure = "For embeddings: --task sentence_encoder."
         raise ValueError(f"`{owner}`: {argument} must have a task and a tokenizer. Received: {source}, {kind}. {cure}")
     return loaded
+
+
+def digest_of(model: Any) -> str:
+    """The SHA-256 of a task's settings, tokenizer and weights: wherever its files are, and on every backend."""
+    from keras import ops
+
+    settings = json.dumps(model.get_config(), default=str)
+    digest = hashlib.sha256(re.sub(r'"name": "[^"]*"', "", settings).encode())  # Keras numbers names
+    for weight in model.weights:
+        digest.update(ops.convert_to_numpy(weight).tobytes())
+    return digest.hexdigest()
 
 
 def input_axes(task: Task) -> dict[str, int]:

@@ -23,8 +23,10 @@ from keras_bert_layers.cli.commands import (
     demo,
     evaluate,
     extract,
+    index,
     inspect,
     predict,
+    search,
     serve,
     shards,
     similar,
@@ -35,7 +37,7 @@ from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
 _OF_MODELS = (convert, inspect, predict, compare, train, evaluate, extract)
-_COMMANDS = (*_OF_MODELS, similar, cluster, vocabulary, shards, serve, demo)
+_COMMANDS = (*_OF_MODELS, similar, cluster, index, search, vocabulary, shards, serve, demo)
 
 
 class _Parser(argparse.ArgumentParser):

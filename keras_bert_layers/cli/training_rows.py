@@ -137,7 +137,7 @@ def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str
     if task == "masked_lm":
         pair = label = None
     elif label is None and task != "sentence_encoder":
-        found = ", ".join(map(str, next(_table(path, owner), (0, {}))[1]))
+        found = ", ".join(map(str, next(table_rows(path, owner), (0, {}))[1]))
         rule = f"--label must name the column of labels for --task {task}"
         raise ValueError(f"`{owner}`: {rule}. The columns of {path} are: {found}.")
     names = [arguments.text, *filter(None, (pair, label))]
@@ -205,7 +205,7 @@ def table_cells(
     path: Path, names: Sequence[str], *, owner: str, may_be_empty: str | None = None
 ) -> Iterator[list[Any]]:
     """The cells of `read_table` row by row; arguments and errors as there."""
-    for line, row in _table(path, owner):
+    for line, row in table_rows(path, owner):
         for name in names:
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)
@@ -215,7 +215,7 @@ def table_cells(
         yield [row[name] for name in names]
 
 
-def _table(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def table_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a table with their lines, as dictionaries."""
     suffix = suffix_of(path.name)
     return _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,27 @@ def num_special_tokens(tokenizer: Tokenizer, num_columns: int) -> int:
     return 2 + tokenizer.num_pair_separators * (num_columns - 1)
 
 
+def lengths_of_cut(preprocessor: TextLayer, columns: Sequence[np.ndarray], prompt: str = "") -> np.ndarray:
+    """The tokens of each row that is longer than `max_length`, with special ones and the prompt; int64, in order.
+
+    Args:
+        preprocessor: a `BertPreprocessor`.
+        columns: arrays of strings `(rows,)`, one or two, which are read together.
+        prompt: a string that is read before each row.
+    """
+    tokenizer = preprocessor.tokenizer
+    num_others = num_special_tokens(tokenizer, len(columns))
+    num_others += int(token_counts(tokenizer, tf.constant([prompt]))[0]) if prompt else 0
+    room = preprocessor.max_length - num_others
+    sizes = np.sum([[_num_bytes(text) for text in column] for column in columns], axis=0)
+    may_be_cut = sizes > room  # a token has at least one byte
+    if not may_be_cut.any():
+        return np.empty(0, np.int64)
+    chosen = tuple(tf.constant(column[may_be_cut], tf.string) for column in columns)
+    lengths = np.asarray(token_counts(tokenizer, chosen))
+    return lengths[lengths > room] + num_others
+
+
 # The rows that are examined: so few that this costs little beside a step.
 EXAMINED_ROWS = 1024
 
@@ -64,23 +86,13 @@ class CutTexts:
         are_texts = all(len(column) and isinstance(column[0], str | bytes) for column in columns)
         if self._has_warned or not are_texts:  # a user's own task may have several texts per row
             return
-        tokenizer = preprocessor.tokenizer
-        num_others = num_special_tokens(tokenizer, len(columns))
-        num_others += int(token_counts(tokenizer, tf.constant([prompt]))[0]) if prompt else 0
-        room = preprocessor.max_length - num_others
-        sizes = np.sum([[_num_bytes(text) for text in column] for column in columns], axis=0)
-        may_be_cut = sizes > room  # a token has at least one byte
-        if not may_be_cut.any():
-            return
-        chosen = tuple(tf.constant(column[may_be_cut], tf.string) for column in columns)
-        lengths = np.asarray(token_counts(tokenizer, chosen))
-        num_cut = int((lengths > room).sum())
-        if num_cut:
+        lengths = lengths_of_cut(preprocessor, columns, prompt)
+        if len(lengths):
             self._has_warned = True
             warnings.warn(
-                f"`{self._owner}`: {num_cut} of the {len(sizes)} texts that were looked at are longer than "
+                f"`{self._owner}`: {len(lengths)} of the {len(columns[0])} texts that were looked at are longer than "
                 f"`max_length={preprocessor.max_length}` tokens, and are cut; the longest has "
-                f"{int(lengths.max()) + num_others}. Give the preprocessor a larger `max_length`, up to the backbone's "
+                f"{int(lengths.max())}. Give the preprocessor a larger `max_length`, up to the backbone's "
                 "`max_sequence_length`, or split the texts; classifiers, cross-encoders and encoders of sentences read "
                 'all of them with `long_texts="windows"`. This warning is shown once.',
                 stacklevel=2,
