@@ -15,6 +15,7 @@ from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
 from keras_bert_layers.tasks.recipes.rankings import Ranking, ranked
 from keras_bert_layers.tasks.recipes.searched_texts import Encoder, text_of, vectors_of
 from keras_bert_layers.tasks.recipes.semantic_search import nearest_rows
+from keras_bert_layers.tasks.sparse_encoder import BertSparseEncoder
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "RetrievalEvaluator"
@@ -110,7 +111,7 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         checks.positive_integer(OWNER, "top_k", top_k)
         if isinstance(task, BertCrossEncoder):
             scores = self._by_pairs(task)
-        elif isinstance(task, Encoder):
+        elif isinstance(task, Encoder | BertSparseEncoder):
             scores = self._by_vectors(task, top_k)
         else:
             raise TypeError(checks.message(OWNER, "task", "be an encoder of sentences, or a cross-encoder", task))
@@ -143,9 +144,9 @@ class RetrievalEvaluator(keras.callbacks.Callback):
             pairs = zip(*(values.tolist() for values in found), strict=True)
             return [{ids[row]: value for row, value in zip(*pair, strict=True)} for pair in pairs]
         places, scores = {document: place for place, document in enumerate(ids)}, []
-        for query, own in zip(asked, self.candidates.values(), strict=True):
+        for number, own in enumerate(self.candidates.values()):
             compared = vectors[np.array([places[document] for document in own], int)]
-            rows, values = nearest_rows(query[None], compared, max(1, len(own)), score=score)
+            rows, values = nearest_rows(asked[number : number + 1], compared, max(1, len(own)), score=score)
             scores.append({own[row]: value for row, value in zip(rows[0], values[0].tolist(), strict=True)})
         return scores
 
