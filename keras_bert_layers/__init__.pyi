@@ -29,6 +29,7 @@ from keras_bert_layers.tasks import BertCrossEncoder as BertCrossEncoder
 from keras_bert_layers.tasks import BertDualEncoder as BertDualEncoder
 from keras_bert_layers.tasks import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks import BertMultipleChoice as BertMultipleChoice
+from keras_bert_layers.tasks import BertMultiVectorEncoder as BertMultiVectorEncoder
 from keras_bert_layers.tasks import BertPretrainer as BertPretrainer
 from keras_bert_layers.tasks import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks import BertSentenceEncoder as BertSentenceEncoder

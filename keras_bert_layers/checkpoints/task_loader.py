@@ -41,7 +41,8 @@ def load_task(
 
     - A `.keras` file gives the task that was saved, also one that has no name here, such as a `BertStaticEncoder`.
     - A sentence-transformers directory gives a `BertSentenceEncoder` with its pooling, normalization and maximum
-      length, or that of a `SparseEncoder` a `BertSparseEncoder`.
+      length, or that of a `SparseEncoder` a `BertSparseEncoder`, and that of a `MultiVectorEncoder`, or of PyLate, a
+      `BertMultiVectorEncoder`.
     - A HuggingFace directory gives the task whose head its weights hold, with that head and its labels. If they fit
       several, the `BertFor...` class in `config.json` decides; if it names none, the error names the tasks. Sequence
       classification is a `BertClassifier` (classes, several labels per text, or a regression) or, with one label, a
@@ -55,7 +56,8 @@ def load_task(
     Args:
         source: as for `load_backbone`, or a `.keras` file.
         task: "classifier", "token_classifier", "question_answerer", "multiple_choice", "masked_lm", "pretrainer",
-            "sentence_encoder", "sparse_encoder", "dual_encoder", "cross_encoder", or None for the checkpoint's own.
+            "sentence_encoder", "sparse_encoder", "multi_vector_encoder", "dual_encoder", "cross_encoder", or None for
+            the checkpoint's own.
         max_length: the most tokens of a text with its special tokens, or of a window; None for the checkpoint's own.
             A `.keras` file keeps its own.
         dtype: the dtype policy of the backbone and the head, as for `BertBackbone`: `"mixed_bfloat16"` to train,

@@ -67,6 +67,7 @@ _ROWS = (
     TaskRow("cross_encoder", "BertCrossEncoder", *_CLASSIFIER, pooled=True),
     TaskRow("dual_encoder", "BertDualEncoder", None, "BertModel", None),
     TaskRow("masked_lm", "BertMaskedLM", "run_pretraining", "BertForMaskedLM", "BertMaskedLM", table.MASKED_LM_ROWS),
+    TaskRow("multi_vector_encoder", "BertMultiVectorEncoder", None, "BertModel", None, table.TOKEN_PROJECTION_ROWS),
     TaskRow("multiple_choice", "BertMultipleChoice", None, "BertForMultipleChoice", None, _CHOICE, pooled=True),
     TaskRow("pretrainer", "BertPretrainer", "run_pretraining", "BertForPreTraining", None, _PRETRAINING, pooled=True),
     TaskRow("question_answerer", "BertQuestionAnswerer", "run_squad", "BertForQuestionAnswering", None, _SPANS),

@@ -195,7 +195,17 @@ class PaddingFreeLayer(keras.layers.Layer):
 
     def _skips_padding(self, padding_mask: Any) -> bool:
         """Whether this call skips padding. An eager call computes values there too, as other implementations do."""
-        return self.padding_free and padding_mask is not None and in_tensorflow_graph(padding_mask)
+        if not self.padding_free or padding_mask is None or hasattr(padding_mask, "_is_computed"):
+            return False
+        return in_tensorflow_graph(padding_mask)
+
+
+def computed_everywhere(padding_mask: Tensor) -> Any:
+    """The same mask, under which positions that nothing attends to have values too, in TensorFlow's graphs as well."""
+    marked: Any = ops.copy(padding_mask)
+    if in_tensorflow_graph(marked):
+        marked._is_computed = True
+    return marked
 
 
 def in_tensorflow_graph(tensor: Tensor) -> bool:

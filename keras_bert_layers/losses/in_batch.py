@@ -23,8 +23,9 @@ def in_batch_logits(vectors: Tensor, candidates: Tensor, *, temperature: float, 
     the row's own first; and absent negatives.
 
     Args:
-        vectors: float32 `(batch, hidden_dim)`.
-        candidates: float32 `(candidates, hidden_dim)`: the partners of all rows, then all first negatives, and so on.
+        vectors: float32 `(batch, hidden_dim)`; or `(batch, tokens, hidden_dim)`, whose logits are those of `max_sim`.
+        candidates: float32 `(candidates, hidden_dim)`, or with tokens: the partners of all rows, then all first
+            negatives, and so on.
         temperature: divides the dot products.
         texts: `text_ids` of the batch, or None if all texts count as different.
 
@@ -35,7 +36,9 @@ def in_batch_logits(vectors: Tensor, candidates: Tensor, *, temperature: float, 
         Henderson et al. 2017, arXiv:1705.00652, section 4.4; `MultipleNegativesRankingLoss` of sentence-transformers
         has the same logits where no text repeats.
     """
-    logits = ops.matmul(vectors, ops.transpose(candidates)) / temperature  # [B, C]
+    has_tokens = len(vectors.shape) == 3
+    logits = max_sim(vectors, candidates) if has_tokens else ops.matmul(vectors, ops.transpose(candidates))
+    logits = logits / temperature  # [B, C]
     if texts is None:
         return logits
     first, partner = texts[:, 0], texts[:, 1]  # [B]
@@ -47,6 +50,24 @@ def in_batch_logits(vectors: Tensor, candidates: Tensor, *, temperature: float, 
     is_own = ops.arange(ops.shape(logits)[0])[:, None] == ops.arange(ops.shape(logits)[1])[None, :]
     excluded = ops.logical_or(ops.logical_or(is_right, is_itself), others[None, :] == ABSENT)
     return ops.where(ops.logical_and(excluded, ops.logical_not(is_own)), EXCLUDED, logits)
+
+
+def max_sim(queries: Tensor, documents: Tensor) -> Any:
+    """The sum, over the tokens of a query, of the largest dot product with a token of a document.
+
+    Args:
+        queries: float32 `(queries, tokens, width)`; tokens of zeros are absent.
+        documents: float32 `(documents, tokens, width)`; the same.
+
+    Returns:
+        float32 `(queries, documents)`.
+
+    References:
+        Khattab and Zaharia 2020, ColBERT, arXiv:2004.12832, section 3.3.
+    """
+    products = ops.einsum("qsw,dtw->qsdt", queries, documents)
+    best = ops.max(ops.where(ops.any(documents != 0, axis=-1), products, EXCLUDED), axis=-1)  # [Q, S, D]
+    return ops.sum(ops.where(ops.any(queries != 0, axis=-1)[..., None], best, 0.0), axis=1)
 
 
 def in_both_directions(logits: Tensor) -> Any:

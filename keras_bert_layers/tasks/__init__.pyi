@@ -4,8 +4,10 @@ from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossE
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
 from keras_bert_layers.tasks.features import Features as Features
 from keras_bert_layers.tasks.inputs.sparse_vectors import SparseVectors as SparseVectors
+from keras_bert_layers.tasks.inputs.token_vectors import TokenVectors as TokenVectors
 from keras_bert_layers.tasks.labels.calibration import Calibration as Calibration
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
+from keras_bert_layers.tasks.multi_vector_encoder import BertMultiVectorEncoder as BertMultiVectorEncoder
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer

@@ -31,6 +31,11 @@ from keras_bert_layers.checkpoints.huggingface.weight_files import open_adapter,
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cross_encoder_heads, is_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads
+from keras_bert_layers.checkpoints.sentence_transformers.multi_vector_encoder import (
+    is_multi_vector_encoder,
+    multi_vector_heads,
+    with_prefix_tokens,
+)
 from keras_bert_layers.checkpoints.sentence_transformers.sparse_encoder import is_sparse_encoder, sparse_encoder_heads
 from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
@@ -191,6 +196,8 @@ class HuggingFaceDirectory(Checkpoint):
             return cross_encoder_heads(self.root, self.config_values, self.heads.trained())
         if is_sparse_encoder(self.root):
             return sparse_encoder_heads(self.root, self.heads.trained())
+        if is_multi_vector_encoder(self.root):
+            return multi_vector_heads(self.root, self.heads.trained(), hidden_dim=hidden_dim)
         encoders = encoder_heads(self.root, hidden_dim=hidden_dim)
         return (*encoders, *(dataclasses.replace(head, stated=False) for head in self.heads.trained()))
 
@@ -252,7 +259,8 @@ class HuggingFaceDirectory(Checkpoint):
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, with `reference="huggingface"`; the config is not needed either."""
         values = self.config_values if (self.folder / "config.json").is_file() else {}
-        return tokenizer_options(self.folder, self._tokenizer_config, values, default_tokenizer(values))
+        options = tokenizer_options(self.folder, self._tokenizer_config, values, default_tokenizer(values))
+        return with_prefix_tokens(self.root, options)
 
     def max_length(self) -> int:
         """The maximum length by the files, or the number of positions; see `stated_max_length`."""

@@ -19,6 +19,7 @@ from keras_bert_layers.checkpoints.huggingface.families.table import family_of
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tokenizer
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
+from keras_bert_layers.checkpoints.sentence_transformers.multi_vector_encoder import write_multi_vector_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.sparse_encoder import write_sparse_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
 from keras_bert_layers.checkpoints.weights.table import (
@@ -37,6 +38,7 @@ from keras_bert_layers.tasks import (
     BertCrossEncoder,
     BertDualEncoder,
     BertMultipleChoice,
+    BertMultiVectorEncoder,
     BertPretrainer,
     BertSentenceEncoder,
     BertSparseEncoder,
@@ -79,7 +81,8 @@ class HuggingFaceForm:
         is_bare = self._bert_class == "BertModel"
         pooled = family.has_pooler if is_bare else written.task is not None and written.task.pooled
         rows = (backbone_rows if pooled else encoder_rows)(written.config, written.backbone.parts)
-        self.rows: tuple[WeightRow, ...] = (*rows, *written.head)
+        # A dense layer of sentence-transformers has a file of its own.
+        self.rows: tuple[WeightRow, ...] = (*rows, *(() if is_bare else written.head))
         name = str(written.name)
         self.loses_dropout = name in family.dropouts and family.dropouts[name] is None
         self.values = family.head_values(name, _values(written))
@@ -177,6 +180,7 @@ def save_huggingface(
     | `BertCrossEncoder` | `BertForSequenceClassification` with one label; `CrossEncoder` of sentence-transformers |
     | `BertSentenceEncoder` | `BertModel`; `SentenceTransformer`, with pooling, dense layer and normalization |
     | `BertDualEncoder` with one encoder | the same |
+    | `BertMultiVectorEncoder` | `BertModel`; `MultiVectorEncoder` of sentence-transformers, with its dense layer |
     | `BertSparseEncoder` | `BertForMaskedLM`; `SparseEncoder` of sentence-transformers |
 
     The directory holds `config.json`, `model.safetensors` (float32) and, if there is a preprocessor, the tokenizer with
@@ -218,7 +222,7 @@ def save_huggingface(
         raise ValueError(checks.message(OWNER, "onnx", "be False for multiple choice and pretraining", type(model)))
     config_values = _config_values(written, form)
     # A pooler that nothing reads is not written.
-    dense_rows = dense_projection_rows(len(checked_projections(OWNER, model)))
+    dense_rows = written.head or dense_projection_rows(len(checked_projections(OWNER, model)))
     written.check_weights(tuple({*form.rows, *pooler_rows(written.backbone.parts), *dense_rows}))
     preprocessor = written.preprocessor
     max_length = None if preprocessor is None else _max_length(model, preprocessor)
@@ -237,6 +241,8 @@ def save_huggingface(
         write_json(unfinished / "config.json", config_values)
         if isinstance(model, BertSentenceEncoder | BertDualEncoder):
             write_sentence_transformers(unfinished, model, max_length=max_length)
+        elif isinstance(model, BertMultiVectorEncoder):
+            write_multi_vector_encoder(unfinished, model, max_length=max_length)
         elif isinstance(model, BertSparseEncoder):
             write_sparse_encoder(unfinished, model, max_length=max_length)
         elif isinstance(model, BertCrossEncoder):

@@ -17,7 +17,8 @@ MODEL_FILE = "config_sentence_transformers.json"
 
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
-_PACKAGE = "sentence_transformers."
+# PyLate's dense layer is the same as that of sentence-transformers.
+_PACKAGE = ("sentence_transformers.", "pylate.models.Dense.")
 _CHAIN = "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end; or Transformer, SpladePooling"
 _CURE = "Load the encoder alone with `load_backbone`, and add the rest in Keras."
 _ROUTER = (
@@ -42,7 +43,7 @@ ACTIVATIONS = {
     **{name: name.lower() for name in ("Tanh", "ReLU", "ReLU6", "SiLU", "Mish", "Sigmoid", "ELU", "Softplus")},
     **{"Identity": "linear", "GELU": "gelu_erf", "LeakyReLU": "leaky_relu"},
 }
-_SIDES = ("query", "document")
+SIDES = ("query", "document")
 
 
 def transformer_folder(root: Path) -> str:
@@ -235,7 +236,7 @@ def read_prompts(root: Path) -> dict[str, Any]:
             raise CheckpointError(f"{path}: a prompt must be a string. Received: {name}={json_file.shown(text)}.")
     if default is not None:
         # sentence-transformers adds these two, without a text.
-        json_file.check_one_of(path, "default_prompt_name", default, [*prompts, *_SIDES])
+        json_file.check_one_of(path, "default_prompt_name", default, [*prompts, *SIDES])
     if not any(prompts.values()):
         return {}
     return {"prompts": prompts, **({"default_prompt": default} if default in prompts else {})}
@@ -243,7 +244,7 @@ def read_prompts(root: Path) -> dict[str, Any]:
 
 def side_prompts(options: Mapping[str, Any]) -> dict[str, Any]:
     """The argument `prompts` of a dual encoder, of what `read_prompts` returned."""
-    prompts = {side: text for side, text in options.get("prompts", {}).items() if text and side in _SIDES}
+    prompts = {side: text for side, text in options.get("prompts", {}).items() if text and side in SIDES}
     return {"prompts": prompts} if prompts else {}
 
 

@@ -286,6 +286,10 @@ def dense_projection_rows(count: int) -> tuple[WeightRow, ...]:
     return tuple(row for ours, theirs in names[:count] for row in _layer(_DENSE, ours, None, None, f"{theirs}.linear"))
 
 
+# The dense layer of a multi-vector encoder has no bias.
+TOKEN_PROJECTION_ROWS = dense_projection_rows(1)[:1]  # [H, W]
+
+
 def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
     """The rows of an encoder's weights except those of the pooler, which some checkpoints do not have."""
     has_positions, has_table = True, False

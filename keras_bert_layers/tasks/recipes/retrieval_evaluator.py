@@ -12,6 +12,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
+from keras_bert_layers.tasks.multi_vector_encoder import BertMultiVectorEncoder
 from keras_bert_layers.tasks.recipes.rankings import Ranking, ranked
 from keras_bert_layers.tasks.recipes.searched_texts import Encoder, text_of, vectors_of
 from keras_bert_layers.tasks.recipes.semantic_search import nearest_rows
@@ -111,7 +112,7 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         checks.positive_integer(OWNER, "top_k", top_k)
         if isinstance(task, BertCrossEncoder):
             scores = self._by_pairs(task)
-        elif isinstance(task, Encoder | BertSparseEncoder):
+        elif isinstance(task, Encoder | BertSparseEncoder | BertMultiVectorEncoder):
             scores = self._by_vectors(task, top_k)
         else:
             raise TypeError(checks.message(OWNER, "task", "be an encoder of sentences, or a cross-encoder", task))

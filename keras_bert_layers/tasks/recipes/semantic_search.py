@@ -11,12 +11,13 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.tasks.inputs.sparse_vectors import SparseVectors
+from keras_bert_layers.tasks.inputs.token_vectors import TokenVectors
 from keras_bert_layers.tasks.recipes.quantized_embeddings import QuantizedEmbeddings
 from keras_bert_layers.tasks.recipes.unit_vectors import unit_vectors
 
 OWNER = "semantic_search"
 Scores: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
-Vectors: TypeAlias = Tensor | QuantizedEmbeddings | SparseVectors
+Vectors: TypeAlias = Tensor | QuantizedEmbeddings | SparseVectors | TokenVectors
 #: int rows of a corpus and their float32 scores, both `(queries, found)`.
 Found: TypeAlias = tuple[np.ndarray, np.ndarray]
 
@@ -100,7 +101,7 @@ def nearest_rows(
     if len(corpus.shape) != 2 or corpus.shape[1] != width:
         shape = checks.Shown(f"the shape {tuple(corpus.shape)}")
         raise ValueError(checks.message(OWNER, "corpus_embeddings", f"have the shape (rows, {width})", shape))
-    if isinstance(corpus, SparseVectors):
+    if isinstance(corpus, SparseVectors | TokenVectors):
         size = max(1, num_asked * num_rows // max(1, len(corpus)))
         sparse = [best(corpus.scores(queries[n : n + size]), top_k) for n in range(0, max(1, len(queries)), size)]
         return np.vstack([rows for rows, _ in sparse]), np.vstack([scores for _, scores in sparse])

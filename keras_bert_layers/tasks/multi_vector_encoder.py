@@ -1,0 +1,284 @@
+"""Late interaction: a vector for each token of queries and documents, as ColBERT has them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import unavailable
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
+from keras_bert_layers.losses import in_batch
+from keras_bert_layers.losses.vectors import TEXTS
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
+from keras_bert_layers.tasks.graphs.heads import check_parts, check_sizes
+from keras_bert_layers.tasks.graphs.token_vectors import token_vectors
+from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES, labels_for
+from keras_bert_layers.tasks.inputs.token_inputs import TokenQueryInputs
+from keras_bert_layers.tasks.inputs.token_vectors import TokenVectors
+from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.signatures import signature_of_ids
+from keras_bert_layers.tasks.task import Task
+
+OWNER = "BertMultiVectorEncoder"
+EXPANSIONS = (None, "unattended", "attended")
+
+
+class TokenMatch(NamedTuple):
+    """A token of a query, and the token of a document that is most similar to it.
+
+    Attributes:
+        token: the query's token, as in the vocabulary.
+        document_token: the document's token.
+        score: their cosine, which is what the token adds to the score.
+        start: the byte of the document, in UTF-8, at which its token starts; -1 for a special token or the prompt.
+        end: the byte after its last one.
+    """
+
+    token: str
+    document_token: str
+    score: float
+    start: int
+    end: int
+
+
+@register
+class BertMultiVectorEncoder(Task):
+    """Encodes queries and documents as one vector per token, which are compared token by token (ColBERT).
+
+    The vectors are the sequence output after a dense layer without a bias, scaled to length 1. The score of a query and
+    a document (MaxSim) is the sum, over the tokens of the query, of the largest cosine with a token of the document.
+    All texts go through the same weights. It trains on the data of a `BertDualEncoder`:
+
+    - `x = (queries, documents)` or `x = (queries, documents, negatives)`, without `y`: the loss is the cross entropy of
+      each query's own document among all documents and negatives of the batch, of their scores.
+    - `x = (queries, documents, negatives)`, `y` scores of a teacher for each document, or margins, with
+      `compile(loss=losses.DistillKLDiv())` or `losses.MarginMSE()`, which read the scores of a row.
+
+    Args:
+        backbone: a `BertBackbone`.
+        projection_dim: the width of the vectors.
+        query_length: the most tokens of a query, special tokens and prompt included; None for the preprocessor's
+            `max_length`.
+        document_length: the same of a document.
+        query_expansion: `"unattended"` or `"attended"` if a query is filled up to `query_length` with `[MASK]`, whose
+            vectors count as those of its own tokens; its tokens attend to them only if they are `"attended"`. None for
+            no such tokens.
+        skiplist: tokens that a document has no vector of, such as `string.punctuation`. Those that the vocabulary does
+            not have are left out.
+        prompts: texts that the model reads before every query and every document, in training too:
+            `{"query": "[Q] ", "document": "[D] "}`, or one of them.
+        temperature: divides the scores in the loss of rows without `y`.
+        preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
+        name: the model's name.
+
+    Returns:
+        A call on `{"query": ids, "document": ids}` returns float32 vectors `{"query": (queries, tokens,
+        projection_dim), "document": (documents, tokens, projection_dim)}`, zeros for what does not count. `predict` on
+        texts returns `TokenVectors` of queries, an array `(tokens, projection_dim)` for each; on a tuple of queries and
+        documents their scores, float32 `(rows,)`. The exported model returns `token_vectors`, `(batch, tokens,
+        projection_dim)`, and `mask`, 1 where a token counts; it has the signatures `query` and `document`.
+
+    Raises:
+        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary.
+        ValueError: an argument out of range; an expansion or a skiplist without a preprocessor, or an expansion without
+            `query_length`.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=7, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog", "who"])
+        >>> backbone, preprocessor = kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer)
+        >>> encoder = kbl.BertMultiVectorEncoder(backbone, projection_dim=5, preprocessor=preprocessor)
+        >>> history = encoder.fit((["who cat", "who dog"], ["cat cat", "dog dog"]), verbose=0)
+        >>> corpus = encoder.encode_documents(["cat", "dog", "cat dog"], verbose=0)
+        >>> [vectors.shape for vectors in corpus]
+        [(3, 5), (3, 5), (4, 5)]
+        >>> encoder.similarity(["who dog"], corpus).shape
+        (1, 3)
+        >>> encoder.explain("who dog", "cat dog")[1].token
+        'who'
+
+    References:
+        Khattab and Zaharia 2020, ColBERT, arXiv:2004.12832; Santhanam et al. 2022, ColBERTv2, arXiv:2112.01488;
+        `MultiVectorEncoder` of sentence-transformers; PyLate.
+    """
+
+    pipeline: TokenQueryInputs
+    output_name = "token_vectors"
+    reads_pooled_output = False
+    part = QUERY
+    (encode,) = unavailable("Use `encode_queries(texts)` and `encode_documents(texts)`.", 1)
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        projection_dim: int = 128,
+        *,
+        query_length: int | None = None,
+        document_length: int | None = None,
+        query_expansion: str | None = None,
+        skiplist: Sequence[str] = (),
+        prompts: Mapping[str, str] | None = None,
+        temperature: float = 1.0,
+        preprocessor: BertPreprocessor | None = None,
+        name: str | None = None,
+    ):
+        check_parts(OWNER, backbone, preprocessor)
+        checks.positive_integer(OWNER, "projection_dim", projection_dim)
+        checks.positive_number(OWNER, "temperature", temperature)
+        checks.one_of(OWNER, "query_expansion", query_expansion, EXPANSIONS)
+        if query_expansion is not None and query_length is None:
+            rule = "be given for a `query_expansion`, which fills queries up to it"
+            raise ValueError(checks.message(OWNER, "query_length", rule, None))
+        by_side, expansion, skipped = Prompts(OWNER, prompts).by_name, None, set()
+        for side in by_side:
+            checks.one_of(OWNER, "prompts", side, SIDES)
+        if query_expansion is not None or skiplist:
+            if preprocessor is None:
+                raise ValueError(checks.message(OWNER, "preprocessor", "be given, for the ids of tokens", None))
+            tokenizer = preprocessor.tokenizer
+            skipped = {tokenizer.token_to_id(word) for word in set(skiplist) & set(tokenizer.all_tokens())}
+            expansion = None if query_expansion is None else (tokenizer.mask_id, query_expansion == "attended")
+        pipeline = TokenQueryInputs(OWNER, preprocessor, by_side, projection_dim)
+        pipeline.lengths, pipeline.expands = {QUERY: query_length, DOCUMENT: document_length}, expansion is not None
+        for side in SIDES if preprocessor is not None else ():
+            check_sizes(OWNER, backbone.config, pipeline.side(side).preprocessor)
+        graph = token_vectors(backbone, projection_dim, expansion=expansion, skipped=skipped)
+        super().__init__(backbone, pipeline, **graph, name=name)
+        self.projection_dim, self.temperature, self._prompts = projection_dim, temperature, by_side
+        self.query_length, self.document_length = query_length, document_length
+        self.query_expansion, self.skiplist = query_expansion, tuple(skiplist)
+        self.compile()
+
+    @property
+    def prompts(self) -> dict[str, str] | None:
+        """The prompts before queries and documents, `"query"` and `"document"`; None without any."""
+        return dict(self._prompts) or None
+
+    def default_loss(self) -> keras.losses.Loss:
+        """Cross entropy of each query's own document; the loss gets row indices and logits `(batch, candidates)`."""
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def default_metrics(self) -> list[keras.metrics.Metric]:
+        """The share of queries whose own document ranks first in their batch, named `"accuracy"`."""
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    @on_real_rows
+    def compute_loss(
+        self,
+        x: Ids | None = None,
+        y: Outputs | None = None,
+        y_pred: Outputs | None = None,
+        sample_weight: Outputs | None = None,
+        training: bool = True,
+    ) -> Any:
+        """The compiled loss, on the scores of each row if it is one of `losses`, or on the logits of the batch."""
+        if self.pipeline.loss is None:
+            y, y_pred = self._compared(y, y_pred)
+        else:
+            y, y_pred = labels_for(self, y), _scores_as_vectors(y_pred)
+        return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+
+    @on_real_rows
+    def compute_metrics(
+        self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Outputs | None = None
+    ) -> dict[str, Any]:
+        """The compiled metrics, on row indices and the logits of all candidates."""
+        return super().compute_metrics(x, *self._compared(y, y_pred), sample_weight)
+
+    def _compared(self, y: Outputs | None, y_pred: Any) -> tuple[Any, Any]:
+        texts = y[TEXTS] if isinstance(y, dict) else None
+        logits = in_batch.in_batch_logits(y_pred[QUERY], y_pred[DOCUMENT], temperature=self.temperature, texts=texts)
+        return in_batch.row_indices(logits), logits
+
+    def encode_queries(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> TokenVectors:
+        """Encodes queries, as `encode_documents` encodes documents."""
+        return self._encode(QUERY, texts, batch_size, **kwargs)
+
+    def encode_documents(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> TokenVectors:
+        """Encodes documents as the vectors of their tokens; arguments as of `BertDualEncoder.encode_documents`."""
+        return self._encode(DOCUMENT, texts, batch_size, **kwargs)
+
+    def _encode(self, side: str, texts: Strings, batch_size: int | None, **options: Any) -> TokenVectors:
+        if not self.pipeline.is_raw(texts):
+            raise ValueError(checks.message(OWNER, "texts", "be texts", type(texts), "Use `predict` on ids."))
+        return self.predictor.predict(self.pipeline.side(side), texts, batch_size, **options)
+
+    def similarity(
+        self, queries: Strings | TokenVectors, documents: Strings | TokenVectors, batch_size: int | None = None
+    ) -> np.ndarray:
+        """The score of each document for each query (MaxSim), float32 `(queries, documents)`.
+
+        Args:
+            queries: a list of texts, one text, or `TokenVectors` of `encode_queries`.
+            documents: the same, of `encode_documents`.
+            batch_size: texts per step.
+        """
+        found: list[Any] = [queries, documents]
+        for number, side in enumerate(SIDES):
+            if not isinstance(found[number], TokenVectors):
+                texts = [found[number]] if isinstance(found[number], str | bytes) else found[number]
+                found[number] = self._encode(side, texts, batch_size, verbose=0)
+        return found[1].scores(found[0])
+
+    def explain(self, query: str, document: str) -> list[TokenMatch]:
+        """Which token of a document each token of a query matches; the sum of their scores is that of the document.
+
+        Args:
+            query: a text.
+            document: a text.
+
+        Returns:
+            One match for each vector of the query, in order.
+        """
+        name_of, rows = self.preprocessor.tokenizer.id_to_token, {}
+        for side, text in zip(SIDES, (query, document), strict=True):
+            inputs = self.pipeline.side(side)
+            ids = inputs.preprocessor.with_offsets(tf.constant([text]), prompt=inputs.prompt)
+            ids["vectors"] = self.run({name: ids[name] for name in self.input[side]}, side)
+            is_there = np.any(ids["vectors"][0], axis=-1)
+            rows[side] = {name: np.asarray(values)[0, is_there] for name, values in ids.items()}
+        asked, read = rows[QUERY], rows[DOCUMENT]
+        cosines, found = asked["vectors"] @ read["vectors"].T, []
+        for number, best in enumerate(cosines.argmax(axis=1)):
+            token = asked["token_ids"][number] if asked["padding_mask"][number] else self.preprocessor.tokenizer.mask_id
+            start, end = int(read["starts"][best]), int(read["ends"][best])
+            other = name_of(int(read["token_ids"][best]))
+            found.append(TokenMatch(name_of(int(token)), other, float(cosines[number, best]), start, end))
+        return found
+
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
+        """Queries to `token_vectors` and `mask`."""
+        return self._served(QUERY, *texts)
+
+    def _served(self, side: str, *texts: Tensor) -> dict[str, Any]:
+        vectors = self.run(self.pipeline.side(side).ids(*texts), side)
+        return {self.output_name: vectors, "mask": tf.cast(tf.reduce_any(vectors != 0, axis=-1), tf.int32)}
+
+    def signatures(self) -> list[Signature]:
+        """The signatures of all tasks, which answer queries, and those of documents."""
+        found = [*super().signatures(), signature_of_ids(self, "document_token_ids", DOCUMENT)]
+        if self.preprocessor is not None:
+            texts, sides = self.text_inputs(), {side: functools.partial(self._served, side) for side in SIDES}
+            found += [Signature(side, serve, texts) for side, serve in sides.items()]
+            found.append(Signature("document_tokenize", self.pipeline.side(DOCUMENT).tokens, texts))
+        return found
+
+
+def _scores_as_vectors(vectors: Any) -> Any:
+    """The scores of each row's own documents, as vectors `(batch, 1 + documents, 1)` whose dot products they are."""
+    ops, scores = keras.ops, in_batch.max_sim(vectors[QUERY], vectors[DOCUMENT])  # [B, documents * B]
+    num_rows = ops.shape(scores)[0]
+    scores = ops.reshape(scores, (num_rows, -1, num_rows)) * ops.eye(num_rows)[:, None]
+    own = ops.sum(scores, axis=-1)
+    return ops.concatenate([ops.ones_like(own[:, :1]), own], axis=1)[..., None]
