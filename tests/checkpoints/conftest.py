@@ -1,6 +1,7 @@
 """Fixtures of the checkpoint tests: small random checkpoints of every layout."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -90,3 +91,28 @@ def files_stay(tmp_path, monkeypatch):
     yield
     assert list((tmp_path / "cwd").iterdir()) == []
     assert not [path for path in (tmp_path.parent / "escaped", tmp_path / "escaped", Path("/escaped")) if path.exists()]
+
+
+@pytest.fixture(scope="session")
+def pylate():
+    """A function that writes a multi-vector encoder as PyLate does, with these settings."""
+
+    def write(our_models, directory, **settings):
+        from keras_bert_layers import BertBackbone, BertMultiVectorEncoder, save_huggingface
+
+        task = BertMultiVectorEncoder(BertBackbone(our_models.CONFIG), 7, preprocessor=our_models.preprocessor())
+        save_huggingface(our_models.randomised(task), directory)
+        for folder in ("2_MultiVectorMask", "3_Normalize"):
+            (directory / folder / "config.json").unlink()
+            (directory / folder).rmdir()
+        kinds = {"": "sentence_transformers.models.Transformer", "1_Dense": "pylate.models.Dense.Dense"}
+        chain = [{"idx": 0, "name": kind[-5:], "path": path, "type": kind} for path, kind in kinds.items()]
+        dense = {"in_features": 15, "out_features": 7, "bias": False}
+        dense["activation_function"] = "torch.nn.modules.linear.Identity"
+        written = {"modules": chain, "1_Dense/config": dense, "sentence_bert_config": {"max_seq_length": 11}}
+        written["config_sentence_transformers"] = {"model_type": "ColBERT", "similarity_fn_name": "MaxSim", **settings}
+        for name, values in written.items():
+            (directory / f"{name}.json").write_text(json.dumps(values), "utf-8")
+        return directory
+
+    return write

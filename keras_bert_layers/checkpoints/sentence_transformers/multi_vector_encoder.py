@@ -94,17 +94,18 @@ def multi_vector_heads(root: Path, heads: Iterable[TrainedHead], *, hidden_dim: 
 def with_prefix_tokens(root: Path, options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a tokenizer that finds PyLate's prefixes in texts, if the vocabulary has them."""
     added = {token if isinstance(token, str) else token["content"]: token for token in options.get("added_tokens", ())}
-    literal = {}
+    literal = []
     for prefix, _ in _prefixes(root / MODEL_FILE):
         for content in (prefix, *prefix.split(maxsplit=1)[:1]):
             if content in added or (content in options["vocabulary"] and not content.isalnum()):
-                added.pop(content, None)
-                literal[content] = {"content": content, "normalized": False, "special": True}
+                literal.append(content)
                 break
-    if "merges" in options:  # byte-level BPE has lists of strings
-        special = dict.fromkeys([*options["special_tokens"], *literal])
-        return {**options, "special_tokens": list(special), "added_tokens": list(added.values())}
-    return {**options, "added_tokens": [*added.values(), *literal.values()]} if literal else options
+    if "merges" not in options:  # in their order, which their ids follow
+        added |= {content: {"content": content, "normalized": False, "special": True} for content in literal}
+        return {**options, "added_tokens": list(added.values())} if literal else options
+    special = list(dict.fromkeys([*options["special_tokens"], *literal]))
+    plain = [token for token in added if token not in literal]  # byte-level BPE has lists of strings
+    return {**options, "special_tokens": special, "added_tokens": plain}
 
 
 def _prefixes(path: Path) -> list[tuple[str, str]]:
@@ -121,9 +122,9 @@ def _width(path: Path, hidden_dim: int) -> int:
     """The width of a dense layer on vectors of tokens."""
     values = module_config(path, "dense layer")
     _check_names(path, values)
-    for key, default, needed in (("in_features", None, hidden_dim), ("bias", True, False), ("use_residual", 0, False)):
-        value = values.get(key, default)
-        json_file.check_one_of(path, key, False if value == 0 else value, (needed,))
+    needed = {"in_features": hidden_dim, "bias": False, "use_residual": False}
+    for key, value in {"in_features": None, "bias": True, "use_residual": False, **values}.items():
+        json_file.check_one_of(path, key, value, (needed.get(key, value),))
     activation = read_activation(path, "activation_function", values.get("activation_function", "torch.nn.Tanh"))
     json_file.check_one_of(path, "activation_function", activation, ("linear",))
     return json_file.check_integer(path, "out_features", values.get("out_features"), least=1)

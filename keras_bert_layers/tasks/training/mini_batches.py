@@ -42,7 +42,7 @@ def _seeds(model: keras.Model) -> list[Any]:
 
 
 def _on_tensorflow(model: keras.Model, ids: dict[str, Any], size: int) -> Any:
-    names, arrays, width = list(ids), list(ids.values()), model.output.shape[-1]
+    names, arrays, shape = list(ids), list(ids.values()), model.output.shape[1:]
     seeds = _seeds(model)
 
     def part(arrays: Any, start: Any) -> Any:
@@ -59,7 +59,7 @@ def _on_tensorflow(model: keras.Model, ids: dict[str, Any], size: int) -> Any:
         def is_left(start: Any, *_: Any) -> Any:
             return start < num_rows
 
-        parts = tf.TensorArray(tf.float32, 0, dynamic_size=True, infer_shape=False, element_shape=(None, width))
+        parts = tf.TensorArray(tf.float32, 0, dynamic_size=True, infer_shape=False, element_shape=(None, *shape))
         *_, parts = tf.while_loop(is_left, forward, (0, parts), parallel_iterations=1)
 
         def gradient(upstream: Any, variables: Any = ()) -> Any:
@@ -83,7 +83,7 @@ def _on_tensorflow(model: keras.Model, ids: dict[str, Any], size: int) -> Any:
         return parts.concat(), gradient
 
     outputs = run(*arrays)
-    outputs.set_shape((arrays[0].shape[0], width))
+    outputs.set_shape((arrays[0].shape[0], *shape))
     return outputs
 
 
@@ -104,7 +104,7 @@ def _on_jax(model: keras.Model, ids: dict[str, Any], size: int) -> Any:
     state, parts = jax.lax.scan(jax.checkpoint(part), [variable.value for variable in others], rows)
     for variable, value in zip(others, state, strict=True):
         variable.assign(value)
-    return parts.reshape(-1, parts.shape[-1])[:num_rows]
+    return parts.reshape(-1, *parts.shape[2:])[:num_rows]
 
 
 def _on_torch(model: keras.Model, ids: dict[str, Any], size: int) -> Any:

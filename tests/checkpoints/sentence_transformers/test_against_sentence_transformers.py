@@ -11,6 +11,7 @@ from keras_bert_layers import (
     BertBackbone,
     BertCrossEncoder,
     BertDualEncoder,
+    BertMultiVectorEncoder,
     BertSentenceEncoder,
     BertSparseEncoder,
     load_task,
@@ -125,6 +126,65 @@ def test_sparse_encoders_both_ways(peer, our_models, tmp_path, name):
         np.testing.assert_allclose(ours.similarity(texts, texts), scores, rtol=1e-5, atol=TOLERANCE)
         own = ours.predict(texts[:1], verbose=0).words(ours.preprocessor.tokenizer)[0]
         assert [word for word, _ in own] == [word or "" for word, _ in words]
+
+
+MULTI_VECTORS = {
+    "plain": {},
+    "unattended": {
+        "query_length": 9,
+        "query_expansion": "unattended",
+        "prompts": {"query": "[Q] ", "document": "a "},
+    },
+    "attended": {"query_length": 14, "query_expansion": "attended", "skiplist": ["film", "not a token", ","]},
+    "lengths": {"query_length": 5, "document_length": 7, "prompts": {"document": "film "}},
+}
+
+
+def assert_equal_token_vectors(task, model, texts):
+    """Of queries and of documents, with the scores of all pairs."""
+    found = [task.encode_queries(texts, verbose=0), task.encode_documents(texts, verbose=0)]
+    theirs = [encode(texts, convert_to_numpy=True) for encode in (model.encode_query, model.encode_document)]
+    for own, other in zip([*found[0], *found[1]], [*theirs[0], *theirs[1]], strict=True):
+        np.testing.assert_allclose(own, other, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(task.similarity(*found), model.similarity(*theirs).numpy(), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", MULTI_VECTORS)
+def test_multi_vector_encoders_both_ways(peer, our_models, tmp_path, name):
+    backbone, preprocessor = BertBackbone(our_models.CONFIG), our_models.preprocessor()
+    task = BertMultiVectorEncoder(backbone, 7, preprocessor=preprocessor, **MULTI_VECTORS[name])
+    save_huggingface(our_models.randomised(task), tmp_path / "ours")
+    texts = [*our_models.TEXTS, "", "a [MASK] film"]
+    with foreign_warnings():
+        model = peer.MultiVectorEncoder(str(tmp_path / "ours"), device="cpu")
+        model.save_pretrained(str(tmp_path / "theirs"))
+        assert_equal_token_vectors(task, model, texts)
+        again = load_task(tmp_path / "theirs")
+        assert_equal_token_vectors(again, model, texts)
+    assert (again.query_expansion, again.skiplist) == (task.query_expansion, task.skiplist)
+    assert again.prompts == task.prompts
+
+
+PYLATE = {
+    "by default": {"query_prefix": "[Q] ", "document_prefix": "[D] ", "query_length": 13},
+    "attended": {"query_length": 10, "attend_to_expansion_tokens": True, "skiplist_words": ["film"]},
+    "not expanded": {"query_length": 6, "document_length": 8, "do_query_expansion": False, "prompts": {"query": "a "}},
+    "prefix and prompt": {"query_prefix": "[Q] ", "prompts": {"query": "[Q] good "}, "query_length": 12},
+}
+
+
+@pytest.mark.parametrize("name", PYLATE)
+@pytest.mark.parametrize("adds_tokens", [True, False])
+def test_directories_of_pylate(peer, our_models, pylate, tmp_path, name, adds_tokens):
+    directory = pylate(our_models, tmp_path / "x", **PYLATE[name])
+    with foreign_warnings():
+        if adds_tokens:  # the token has an id of its own, and is not found in lower-cased text
+            transformers = pytest.importorskip("transformers")
+            tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+            tokenizer.add_tokens(["[Q] ", "[D] "])
+            tokenizer.save_pretrained(directory)
+        model = peer.MultiVectorEncoder(str(directory), device="cpu")
+        assert_equal_token_vectors(load_task(directory), model, [*our_models.TEXTS, "", "[Q] a film"])
 
 
 @pytest.mark.parametrize("options", [{"activation": name} for name in ACTIVATIONS] + [{"prompts": PROMPTS}], ids=str)
