@@ -241,6 +241,7 @@ class BertMultiVectorEncoder(Task):
         Returns:
             One match for each vector of the query, in order.
         """
+        self.pipeline.is_raw([query])  # refuses texts without a preprocessor
         name_of, rows = self.preprocessor.tokenizer.id_to_token, {}
         for side, text in zip(SIDES, (query, document), strict=True):
             inputs = self.pipeline.side(side)

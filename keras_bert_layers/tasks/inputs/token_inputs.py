@@ -83,7 +83,8 @@ class TokenQueryInputs(QueryInputs):
             return self.side(QUERY).outputs(columns, run)
         half = functools.partial(run, share=0.5)
         rows = [self.side(side).outputs(texts, half) for side, texts in zip(SIDES, columns, strict=True)]
-        return np.array([(own @ other.T).max(axis=1).sum() for own, other in zip(*rows, strict=True)], np.float32)
+        of = functools.partial(TokenVectors.of, width=self.width)
+        return np.array([of([other]).scores(of([own]))[0, 0] for own, other in zip(*rows, strict=True)], np.float32)
 
     def join(self, blocks: list[Any]) -> Any:
         """`TokenVectors`, or scores."""
