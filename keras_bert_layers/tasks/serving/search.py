@@ -137,7 +137,7 @@ class _Search:
     def encode(self, verbose: str | int) -> None:
         """Makes the vectors of the documents."""
         texts = [cut_text(text, self._max_bytes) for text in self._corpus.texts]
-        vectors = self._encoder.encode_documents(texts, verbose=verbose)
+        vectors = np.asarray(self._encoder.encode_documents(texts, verbose=verbose), np.float32)
         self._arrays = corpus_arrays(
             self._corpus, scaled(vectors) if self._encoder.compares_cosines else vectors, self._kind
         )
