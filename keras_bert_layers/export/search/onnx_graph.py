@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers.export.onnx import FLOAT, INT8, INT32, INT64, UINT16, Answer, Graph, Tensor
+from keras_bert_layers._internal import checks
+from keras_bert_layers.export.onnx import FLOAT, INT8, INT32, INT64, MAX_BYTES, UINT16, Answer, Graph, Tensor
 from keras_bert_layers.export.search import corpus as names
 
 #: Scores texts again: queries and texts `[pairs]` to `[pairs]`.
@@ -134,7 +135,11 @@ _NEGATIVE_COUNTS = -np.array([number.bit_count() for number in range(2**_WORD)],
 
 
 def onnx_arrays(arrays: Mapping[str, Any]) -> names.Arrays:
-    """The arrays of a corpus in the types that the operations read."""
+    """The arrays of a corpus in the types that the operations read; ValueError for texts of more than 2 GB."""
+    num_bytes = sum(map(len, arrays[names.TEXTS]))
+    if num_bytes > MAX_BYTES:
+        cure = "Export a SavedModel."
+        raise ValueError(checks.message("export", "documents", "be at most 2 GB in an ONNX file", num_bytes, cure))
     found = dict(arrays)
     for name in (names.DOCUMENTS, names.ROW_STARTS):
         found[name] = arrays[name].astype(np.int64)
