@@ -191,6 +191,7 @@ def test_onnx_file_answers_and_is_replaced(encoder, tmp_path, monkeypatch):
 
 
 @with_onnx
+@pytest.mark.slow
 def test_two_encoders_and_a_cross_encoder(new_backbone, preprocessor, tmp_path):
     encoder = kbl.BertDualEncoder(new_backbone(), new_backbone(seed=1), preprocessor=preprocessor, normalize=False)
     cross_encoder = kbl.BertCrossEncoder(new_backbone(seed=2), preprocessor=preprocessor)
