@@ -170,9 +170,9 @@ def _ids(owner: str, ids: list[Any], count: int) -> np.ndarray:
     """Ids as int64, or as an array of strings."""
     checks.length(owner, "ids", ids, count, rule="have an id for each document", unit="ids")
     ids = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in ids]
-    are_numbers = all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in ids)
+    are_numbers = all(type(name) is int and -(2**63) <= name < 2**63 for name in ids)
     if not are_numbers and not all(isinstance(name, str) for name in ids):
-        raise TypeError(checks.message(owner, "ids", "be strings, or whole numbers", ids[:5]))
+        raise TypeError(checks.message(owner, "ids", "be strings, or whole numbers of 64 bits", ids[:5]))
     twice = [name for name, times in Counter(ids).items() if times > 1]
     if twice:
         raise ValueError(checks.message(owner, "ids", "be different for each document", twice[:5], "These are twice."))
