@@ -19,8 +19,11 @@ from keras_bert_layers.checkpoints.huggingface.families.table import family_of
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tokenizer
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
-from keras_bert_layers.checkpoints.sentence_transformers.sparse_encoder import write_sparse_encoder
-from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
+from keras_bert_layers.checkpoints.sentence_transformers.writer import (
+    checked_projections,
+    write_sentence_transformers,
+    write_sparse_encoder,
+)
 from keras_bert_layers.checkpoints.weights.table import (
     Layout,
     WeightRow,
