@@ -162,6 +162,8 @@ class TestSparseVectors:
         best = np.argsort(-expected, axis=1, kind="stable")[:, :2]
         assert [[row["corpus_id"] for row in rows] for rows in found] == best.tolist()
         assert semantic_search(self.vectors[:0], self.vectors) == []
+        with pytest.raises(TypeError, match="`query_embeddings` must be a SparseVectors"):
+            semantic_search(self.matrix, self.vectors)
         with pytest.raises(ValueError, match="`queries` must have this `vocabulary_size`, 13"):
             self.vectors.scores(SparseVectors.of([], 12))
 
