@@ -126,17 +126,16 @@ class BertSparseEncoder(Task):
         options: dict[str, Any] = {"activation": head_activation, "layer_norm_epsilon": head_layer_norm_epsilon}
         head = masked_lm_head(backbone, tie_weights=tie_weights, make=make, **options)
         outputs = head(backbone(backbone.input)["sequence_output"], padding_mask=backbone.input["padding_mask"])
-        self_prompts = Prompts(OWNER, prompts, default_prompt)
-        pipeline = SparseInputs(OWNER, preprocessor, outputs.shape[-1]).prompted(self_prompts.text())
+        all_prompts = Prompts(OWNER, prompts, default_prompt)
+        pipeline = SparseInputs(OWNER, preprocessor, outputs.shape[-1]).prompted(all_prompts.text())
         super().__init__(backbone, pipeline, outputs=outputs, name=name)
-        self._prompts, self.pooling, self.activation = self_prompts, pooling, activation
+        self._prompts, self.pooling, self.activation = all_prompts, pooling, activation
         self.max_active_dims = max_active_dims
         self.query_penalty = checks.share(OWNER, "query_penalty", query_penalty)
         self.document_penalty = checks.share(OWNER, "document_penalty", document_penalty)
         self.warmup_steps = checks.whole_number(OWNER, "warmup_steps", warmup_steps)
-        self.head_activation = head_activation
+        self.head_activation, self.tie_weights = head_activation, tie_weights
         self.head_layer_norm_epsilon = head_layer_norm_epsilon
-        self.tie_weights = tie_weights
         self._comparison = Comparison(self, normalize=False)
         self._correlation, self._accuracy = self._comparison.correlation, self._comparison.accuracy
         self._penalty, self._active_dims = _Penalty(self, name="penalty"), keras.metrics.Mean(name="active_dims")
@@ -191,12 +190,10 @@ class BertSparseEncoder(Task):
             documents: the same, of `encode_documents`.
             batch_size: texts per step.
         """
-        found: list[Any] = [queries, documents]
-        for side, encode in enumerate((self.encode_queries, self.encode_documents)):
-            if not isinstance(found[side], SparseVectors):
-                texts = [found[side]] if isinstance(found[side], str | bytes) else found[side]
-                found[side] = encode(texts, batch_size, verbose=0)
-        return found[1].scores(found[0])
+        sides: Any = ((queries, self.encode_queries), (documents, self.encode_documents))
+        sides = [([side] if isinstance(side, str | bytes) else side, encode) for side, encode in sides]
+        asked, found = (x if isinstance(x, SparseVectors) else encode(x, batch_size, verbose=0) for x, encode in sides)
+        return found.scores(asked)
 
     @on_real_rows
     def compute_loss(

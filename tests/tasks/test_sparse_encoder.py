@@ -288,6 +288,15 @@ def hostile_texts(vocabulary, number):
 
 
 @pytest.mark.usefixtures("traces_nothing")
+def test_answers_without_any_weight(make):
+    encoder = make()
+    encoder.get_layer("masked_lm_head").bias.assign(np.full(encoder.output.shape[-1], -99.0))
+    assert encoder.answer(TEXTS)["token"].shape == (5, 0)
+    assert encoder.predict(TEXTS, verbose=0).words(encoder.preprocessor.tokenizer) == [[]] * 5
+    assert not encoder.similarity(TEXTS, TEXTS).any()
+
+
+@pytest.mark.usefixtures("traces_nothing")
 def test_answers(encoder):
     answers = encoder.answer([*TEXTS, "[PAD] [SEP]"], batch_size=1)  # each with as many columns as it needs
     words = encoder.predict([*TEXTS, "[PAD] [SEP]"], verbose=0).words(encoder.preprocessor.tokenizer)

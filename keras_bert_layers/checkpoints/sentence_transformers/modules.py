@@ -21,7 +21,7 @@ _PACKAGE = "sentence_transformers."
 _CHAIN = "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end; or Transformer, SpladePooling"
 _CURE = "Load the encoder alone with `load_backbone`, and add the rest in Keras."
 _ROUTER = (
-    "Two encoders are not implemented. Load the task 'sparse_encoder' of a folder such as `document_0_Transformer`."
+    "Load one encoder alone: 'sparse_encoder' of `document_0_Transformer`, with the settings of its SpladePooling."
 )
 
 # sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4. Several

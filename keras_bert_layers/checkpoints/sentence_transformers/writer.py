@@ -70,9 +70,9 @@ def write_sentence_transformers(directory: Path, model: keras.Model, *, max_leng
 def write_sparse_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
     """Writes the files beside a masked language model; releases from 5.0 on read them. Arguments as above."""
     (directory / "1_SpladePooling").mkdir()
-    pooling = {"pooling_strategy": model.pooling, "activation_function": model.activation}
-    size = {"word_embedding_dimension": model.output.shape[-1]}
-    write_json(directory / "1_SpladePooling" / "config.json", {**pooling, **size})
+    values = {"pooling_strategy": model.pooling, "activation_function": model.activation}
+    values["word_embedding_dimension"] = model.output.shape[-1]
+    write_json(directory / "1_SpladePooling" / "config.json", values)
     settings = {"model_type": "SparseEncoder", "similarity_fn_name": "dot", "max_active_dims": model.max_active_dims}
     modules = [(f"{_SPARSE_MODULE}.MLMTransformer", ""), (f"{_SPARSE_MODULE}.SpladePooling", "1_SpladePooling")]
     _write_chain(directory, modules, model, max_length, settings)
