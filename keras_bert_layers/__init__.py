@@ -61,6 +61,7 @@ _REGISTERED = {
     "SequencePooling": "layers",
     "SinusoidalPositions": "layers",
     "SpanHead": "layers",
+    "SparseHead": "layers",
     "SpanPreprocessor": "preprocessing",
     "SpearmanCorrelation": "metrics",
     "StaticBackbone": "tasks",

@@ -32,6 +32,7 @@ from keras_bert_layers.tasks import BertMultipleChoice as BertMultipleChoice
 from keras_bert_layers.tasks import BertPretrainer as BertPretrainer
 from keras_bert_layers.tasks import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks import BertSentenceEncoder as BertSentenceEncoder
+from keras_bert_layers.tasks import BertSparseEncoder as BertSparseEncoder
 from keras_bert_layers.tasks import BertStaticEncoder as BertStaticEncoder
 from keras_bert_layers.tasks import BertTokenClassifier as BertTokenClassifier
 

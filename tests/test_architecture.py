@@ -256,6 +256,7 @@ WIDE_CONSTRUCTORS = {
     "BertClassifier": "a backbone, the kind of labels, and how vectors are made of texts",
     "BertDualEncoder": "two backbones and two preprocessors, and how vectors are made of texts",
     "BertSentenceEncoder": "a backbone and each option that sentence-transformers stores",
+    "BertSparseEncoder": "the same, the options of a masked language model's head, and the penalty",
 }
 LARGE_CLASSES = {
     "Task": "the methods of keras.Model that it replaces",

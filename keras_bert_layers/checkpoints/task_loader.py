@@ -41,20 +41,21 @@ def load_task(
 
     - A `.keras` file gives the task that was saved, also one that has no name here, such as a `BertStaticEncoder`.
     - A sentence-transformers directory gives a `BertSentenceEncoder` with its pooling, normalization and maximum
-      length.
+      length, or that of a `SparseEncoder` a `BertSparseEncoder`.
     - A HuggingFace directory gives the task whose head its weights hold, with that head and its labels. If they fit
       several, the `BertFor...` class in `config.json` decides; if it names none, the error names the tasks. Sequence
       classification is a `BertClassifier` (classes, several labels per text, or a regression) or, with one label, a
       `BertCrossEncoder`; next sentence prediction is a `BertClassifier` of pairs.
     - A Google directory gives the task of its variables, usually a `BertPretrainer`; a KerasHub preset the task of its
       `task.json`.
-    - If the weights hold the head of `task`, it is read. Otherwise `task` is created on the checkpoint's encoder with a
-      newly initialized head, and a warning is given if it answers or is exported before it was trained.
+    - If the weights hold the head of `task`, it is read; a "sparse_encoder" has that of a masked language model.
+      Otherwise `task` is created on the checkpoint's encoder with a newly initialized head, and a warning is given if
+      it answers or is exported before it was trained.
 
     Args:
         source: as for `load_backbone`, or a `.keras` file.
         task: "classifier", "token_classifier", "question_answerer", "multiple_choice", "masked_lm", "pretrainer",
-            "sentence_encoder", "dual_encoder", "cross_encoder", or None for the checkpoint's own task.
+            "sentence_encoder", "sparse_encoder", "dual_encoder", "cross_encoder", or None for the checkpoint's own.
         max_length: the most tokens of a text with its special tokens, or of a window; None for the checkpoint's own.
             A `.keras` file keeps its own.
         dtype: the dtype policy of the backbone and the head, as for `BertBackbone`: `"mixed_bfloat16"` to train,
@@ -92,6 +93,8 @@ def load_task(
     checkpoint = open_checkpoint(source, owner=OWNER)
     with naming(checkpoint):
         heads = checkpoint.trained_heads()
+    if task == "sparse_encoder":  # its head is a masked language model's
+        heads += tuple(dataclasses.replace(head, name=task) for head in heads if head.name == "masked_lm")
     trained = own_head(checkpoint, heads) if task is None else next((head for head in heads if head.name == task), None)
     task = task or trained.name  # type: ignore[union-attr]
     _check_names(task, options)

@@ -71,6 +71,7 @@ _ROWS = (
     TaskRow("pretrainer", "BertPretrainer", "run_pretraining", "BertForPreTraining", None, _PRETRAINING, pooled=True),
     TaskRow("question_answerer", "BertQuestionAnswerer", "run_squad", "BertForQuestionAnswering", None, _SPANS),
     TaskRow("sentence_encoder", "BertSentenceEncoder", "extract_features", "BertModel", "BertTextEmbedder"),
+    TaskRow("sparse_encoder", "BertSparseEncoder", None, "BertForMaskedLM", None, table.MASKED_LM_ROWS),
     TaskRow("token_classifier", "BertTokenClassifier", None, "BertForTokenClassification", None, _TAGS),
 )
 

@@ -1,8 +1,8 @@
 """BERT's layers, for every Keras backend.
 
 They are written with `keras` and `keras.ops`. Some modules also call TensorFlow, only on its backend: `padding_free`
-skips padding, `layer_norm` and `transformer_encoder_block` use fused operations, `summed_gradient` adds up
-gradients, and `attention_kernels` computes long rows in turns.
+skips padding, also in `sparse_head`, `layer_norm` and `transformer_encoder_block` use fused operations,
+`summed_gradient` adds up gradients, and `attention_kernels` computes long rows in turns.
 """
 
 from keras_bert_layers._internal.lazy import make_lazy

@@ -22,5 +22,6 @@ from keras_bert_layers.layers.scalar_mix import ScalarMix as ScalarMix
 from keras_bert_layers.layers.self_attention import SelfAttention as SelfAttention
 from keras_bert_layers.layers.sequence_pooling import SequencePooling as SequencePooling
 from keras_bert_layers.layers.span_head import SpanHead as SpanHead
+from keras_bert_layers.layers.sparse_head import SparseHead as SparseHead
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock as TransformerEncoderBlock
 from keras_bert_layers.layers.window_pooling import WindowPooling as WindowPooling

@@ -130,12 +130,19 @@ class MaskedLMHead(keras.layers.Layer):
 
     def _logits(self, hidden: Tensor) -> Any:
         axes = ops.shape(hidden)[:-1]
-        # One product of two matrices: the gradient of a product of three axes and two takes twice as long.
+        rows, matrix = self.factors(hidden)
+        logits = ops.matmul(rows, ops.transpose(matrix))
+        return ops.reshape(ops.cast(logits, "float32") + self.bias, (*axes, matrix.shape[0]))  # [B, M, V]
+
+    def factors(self, hidden: Tensor) -> tuple[Any, Any]:
+        """The two factors of the logits without their bias: rows `[N, E]`, for hidden states, and the matrix `[V, E]`.
+
+        Two matrices: the gradient of a product of three axes and two takes twice as long.
+        """
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))
         rows = self.layer_norm(self.activate(self.dense(rows)))
         matrix = ops.convert_to_tensor(self.token_embedding.token_embedding if self.tie_weights else self.decoder)
-        logits = ops.matmul(ops.cast(rows, matrix.dtype), ops.transpose(matrix))
-        return ops.reshape(ops.cast(logits, "float32") + self.bias, (*axes, matrix.shape[0]))  # [B, M, V]
+        return ops.cast(rows, matrix.dtype), matrix
 
     def compute_output_spec(self, hidden: Tensor, mask_positions: Tensor | None = None) -> Any:
         """Shape and dtype of the logits."""

@@ -88,6 +88,7 @@ class MultipleNegativesRanking(VectorLoss):
     Args:
         temperature: divides the cosines.
         symmetric: whether the loss also finds each partner's own text, and is the mean of both directions.
+        normalize: whether the loss compares cosines; False for dot products, as of a `BertSparseEncoder`.
         **kwargs: as for `VectorLoss`.
 
     References:
@@ -95,14 +96,15 @@ class MultipleNegativesRanking(VectorLoss):
         Equal texts are not negatives of each other, as `BertDualEncoder` explains.
     """
 
-    def __init__(self, temperature: float = 0.05, symmetric: bool = False, **kwargs: Any):
+    def __init__(self, temperature: float = 0.05, symmetric: bool = False, normalize: bool = True, **kwargs: Any):
         super().__init__(**kwargs)
         self.temperature = checks.positive_number("MultipleNegativesRanking", "temperature", temperature)
         self.symmetric = checks.boolean("MultipleNegativesRanking", "symmetric", symmetric)
+        self.normalize = checks.boolean("MultipleNegativesRanking", "normalize", normalize)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """The loss of each row."""
-        vectors = unit(y_pred)
+        vectors = unit(y_pred) if self.normalize else y_pred
         logits = in_batch_logits(vectors[:, 0], by_column(vectors), temperature=self.temperature, texts=y_true)
         rows = row_indices(logits)
         if not self.symmetric:
@@ -113,7 +115,8 @@ class MultipleNegativesRanking(VectorLoss):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), "temperature": self.temperature, "symmetric": self.symmetric}
+        own = {"temperature": self.temperature, "symmetric": self.symmetric, "normalize": self.normalize}
+        return {**super().get_config(), **own}
 
 
 @register

@@ -3,6 +3,7 @@ from keras_bert_layers.tasks.classifier import BertClassifier as BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
 from keras_bert_layers.tasks.features import Features as Features
+from keras_bert_layers.tasks.inputs.sparse_vectors import SparseVectors as SparseVectors
 from keras_bert_layers.tasks.labels.calibration import Calibration as Calibration
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
@@ -40,6 +41,7 @@ from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as Bert
 from keras_bert_layers.tasks.serving.attribution import Attribution as Attribution
 from keras_bert_layers.tasks.serving.classification_report import ClassificationError as ClassificationError
 from keras_bert_layers.tasks.serving.classification_report import ClassificationReport as ClassificationReport
+from keras_bert_layers.tasks.sparse_encoder import BertSparseEncoder as BertSparseEncoder
 from keras_bert_layers.tasks.static_encoder import BertStaticEncoder as BertStaticEncoder
 from keras_bert_layers.tasks.task import Task as Task
 from keras_bert_layers.tasks.token_classifier import BertTokenClassifier as BertTokenClassifier

@@ -21,10 +21,11 @@ class Comparison:
 
     Args:
         task: the task; its `temperature` divides the cosines of pairs without similarities.
+        normalize: whether pairs without similarities are compared by cosines; False for dot products.
     """
 
-    def __init__(self, task: Task):
-        self._task = task
+    def __init__(self, task: Task, *, normalize: bool = True):
+        self._task, self._normalize = task, normalize
         # Each is for one kind of data; the task has them as attributes too, so that Keras finds them.
         self.correlation = SpearmanCorrelation()
         self.accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
@@ -49,7 +50,7 @@ class Comparison:
         """The compiled loss, on vectors or on cosines; by default cross entropy for pairs without labels."""
         task = self._task
         if task.pipeline.loss is not None:
-            y, vectors = labels_for(task, y), self._by_row(y, y_pred)
+            y, vectors = labels_for(task, y), self.by_row(y, y_pred)
             return compiled(y=y, y_pred=vectors, sample_weight=sample_weight)
         kind, y, y_pred = self._compared(y, y_pred)
         if kind != TEXTS:
@@ -97,14 +98,14 @@ class Comparison:
         if not isinstance(y, dict):
             return None, y, y_pred
         kind = SIMILARITY if SIMILARITY in y else TEXTS
-        vectors = self._by_row(y, in_batch.unit(y_pred))
+        vectors = self.by_row(y, in_batch.unit(y_pred) if self._normalize or kind == SIMILARITY else y_pred)
         if kind == SIMILARITY:
             return kind, y[kind], keras.ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1)[:, None]
         candidates, options = in_batch.by_column(vectors), {"temperature": self._task.temperature, "texts": y[kind]}
         logits = in_batch.in_batch_logits(vectors[:, 0], candidates, **options)
         return kind, in_batch.row_indices(logits), logits
 
-    def _by_row(self, y: Any, vectors: Tensor) -> Any:
+    def by_row(self, y: Any, vectors: Tensor) -> Any:
         """The vectors of all texts of each row, `(batch, texts, vector_dim)`."""
         num_texts = keras.ops.shape(y[TEXTS])[1] if TEXTS in y else 2  # may differ from batch to batch
         return keras.ops.reshape(vectors, (-1, num_texts, vectors.shape[-1]))

@@ -31,6 +31,7 @@ from keras_bert_layers.checkpoints.huggingface.weight_files import open_adapter,
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cross_encoder_heads, is_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads
+from keras_bert_layers.checkpoints.sentence_transformers.sparse_encoder import is_sparse_encoder, sparse_encoder_heads
 from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
 
@@ -188,6 +189,8 @@ class HuggingFaceDirectory(Checkpoint):
         hidden_dim = self.config.hidden_dim  # refuses other models before their heads are read
         if not self.is_sentence_transformers:
             return cross_encoder_heads(self.root, self.config_values, self.heads.trained())
+        if is_sparse_encoder(self.root):
+            return sparse_encoder_heads(self.root, self.heads.trained())
         encoders = encoder_heads(self.root, hidden_dim=hidden_dim)
         return (*encoders, *(dataclasses.replace(head, stated=False) for head in self.heads.trained()))
 

@@ -48,7 +48,7 @@ _SAME_HEAD = {"BertLMHeadModel": "BertForMaskedLM"}
 # How the names of a task's head begin. A head that begins so and is not the task's own is never replaced silently.
 _BEGINNINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("classifier", "cross_encoder", "multiple_choice", "token_classifier"), ("classifier.",)),
-    **dict.fromkeys(("masked_lm", "pretrainer"), ("cls.predictions.", "lm_head.")),
+    **dict.fromkeys(("masked_lm", "pretrainer", "sparse_encoder"), ("cls.predictions.", "lm_head.")),
     "question_answerer": ("qa_outputs.",),
 }
 _LABELS = {"classifier": "class_names", "token_classifier": "tag_names"}

@@ -19,7 +19,11 @@ from keras_bert_layers.checkpoints.huggingface.families.table import family_of
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tokenizer
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
-from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
+from keras_bert_layers.checkpoints.sentence_transformers.writer import (
+    checked_projections,
+    write_sentence_transformers,
+    write_sparse_encoder,
+)
 from keras_bert_layers.checkpoints.weights.table import (
     Layout,
     WeightRow,
@@ -38,6 +42,7 @@ from keras_bert_layers.tasks import (
     BertMultipleChoice,
     BertPretrainer,
     BertSentenceEncoder,
+    BertSparseEncoder,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +117,7 @@ def _check_parts(written: WrittenModel, family: Family) -> None:
         raise ValueError(checks.message(owner, "model", "be of BERT for next sentence prediction", kind, cure))
     if written.name == "cross_encoder":
         checks.one_of(owner, "model.activation", model.activation, list(ACTIVATIONS.values()))
-    for name in ("activation", "layer_norm_epsilon") if written.name == "masked_lm" else ():
+    for name in ("activation", "layer_norm_epsilon") if written.name in ("masked_lm", "sparse_encoder") else ():
         own = getattr(written.config, name)
         standard = (family.masked_lm_activation if name == "activation" else None) or own
         value = getattr(model, f"head_{name}")
@@ -138,7 +143,7 @@ def _values(written: WrittenModel) -> dict[str, Any]:
             return {"classifier_dropout": model.dropout, **_labels(model.tag_names)}
         case "multiple_choice":
             return {"classifier_dropout": model.dropout}
-        case "masked_lm" | "pretrainer":
+        case "masked_lm" | "pretrainer" | "sparse_encoder":
             return {} if model.tie_weights else {"tie_word_embeddings": False}
     return {}
 
@@ -175,6 +180,7 @@ def save_huggingface(
     | `BertCrossEncoder` | `BertForSequenceClassification` with one label; `CrossEncoder` of sentence-transformers |
     | `BertSentenceEncoder` | `BertModel`; `SentenceTransformer`, with pooling, dense layer and normalization |
     | `BertDualEncoder` with one encoder | the same |
+    | `BertSparseEncoder` | `BertForMaskedLM`; `SparseEncoder` of sentence-transformers |
 
     The directory holds `config.json`, `model.safetensors` (float32) and, if there is a preprocessor, the tokenizer with
     the maximum length. It is written atomically. `load_backbone`, `load_task` and the others read it back, bit
@@ -234,6 +240,8 @@ def save_huggingface(
         write_json(unfinished / "config.json", config_values)
         if isinstance(model, BertSentenceEncoder | BertDualEncoder):
             write_sentence_transformers(unfinished, model, max_length=max_length)
+        elif isinstance(model, BertSparseEncoder):
+            write_sparse_encoder(unfinished, model, max_length=max_length)
         elif isinstance(model, BertCrossEncoder):
             write_cross_encoder(unfinished, model)
         write_safetensors(unfinished / "model.safetensors", written.tensors(form.rows, form.file_name))

@@ -18,8 +18,11 @@ MODEL_FILE = "config_sentence_transformers.json"
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
 _PACKAGE = "sentence_transformers."
-_CHAIN = "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end"
+_CHAIN = "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end; or Transformer, SpladePooling"
 _CURE = "Load the encoder alone with `load_backbone`, and add the rest in Keras."
+_ROUTER = (
+    "Load one encoder alone: 'sparse_encoder' of `document_0_Transformer`, with the settings of its SpladePooling."
+)
 
 # sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4. Several
 # modes are put side by side in this order, or in that of the key.
@@ -31,8 +34,6 @@ POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-# The outputs of the encoder that are pooled, by the keys of `sentence_bert_config.json` from 5.4 on.
-_ENCODER = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
 
 
 # Dense and CrossEncoder of sentence-transformers write the import path of a class of torch.nn; these are its last part.
@@ -58,7 +59,7 @@ def transformer_folder(root: Path) -> str:
     modules = read_modules(root)
     found = next((folder for kind, folder in modules if kind.endswith("Transformer")), None)
     if modules and found is None:
-        raise _other_chain(root, [kind for kind, _ in modules])
+        raise other_chain(root, [kind for kind, _ in modules])
     return found or ""
 
 
@@ -86,8 +87,8 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
     while inner[-1:] == ["Normalize"]:  # the second of two changes nothing
         inner.pop()
     if kinds[:2] != ["Transformer", "Pooling"] or set(inner) - {"Dense"}:
-        raise _other_chain(root, kinds)
-    _check_encoder(folders[0] / "sentence_bert_config.json")
+        raise other_chain(root, kinds)
+    check_encoder(folders[0] / "sentence_bert_config.json")
     prompts = read_prompts(root)
     pooling = _pooling(folders[1] / "config.json", hidden_dim, prompts)
     options: dict[str, Any] = {"pooling": pooling, "normalize": kinds[-1] == "Normalize"}
@@ -115,8 +116,10 @@ def dense_folders(root: Path) -> dict[str, Path]:
     return {f"dense.{index}" if index else "dense": folder for index, folder in enumerate(folders)}
 
 
-def _other_chain(root: Path, kinds: list[str]) -> CheckpointError:
-    return CheckpointError(f"{root / MODULES_FILE}: the modules must be {_CHAIN}. Received: {kinds}. {_CURE}")
+def other_chain(root: Path, kinds: list[str]) -> CheckpointError:
+    """The error for modules that no task here has."""
+    cure = _ROUTER if "Router" in kinds else _CURE
+    return CheckpointError(f"{root / MODULES_FILE}: the modules must be {_CHAIN}. Received: {kinds}. {cure}")
 
 
 def read_modules(root: Path) -> list[tuple[str, str]]:
@@ -139,25 +142,25 @@ def read_modules(root: Path) -> list[tuple[str, str]]:
     return found
 
 
-def _module_config(path: Path, module: str) -> dict[str, Any]:
+def module_config(path: Path, module: str) -> dict[str, Any]:
+    """The content of a module's `config.json`; CheckpointError if there is none."""
     if not path.is_file():
         raise CheckpointError(f"{path}: the {module}'s config is missing. Copy all files of the checkpoint.")
     return json_file.read_json_object(path)
 
 
-def _check_encoder(path: Path) -> None:
-    """Refuses to pool anything but the encoder's sequence output."""
+def check_encoder(path: Path, task: str = "feature-extraction", output: str = "last_hidden_state") -> None:
+    """Refuses to pool another output of the encoder, by the keys of `sentence_bert_config.json` from 5.4 on."""
     values = json_file.optional_json(path)
-    for key, value in _ENCODER.items():
+    for key, value in (("transformer_task", task), ("module_output_name", "token_embeddings")):
         json_file.check_one_of(path, key, values.get(key, value), (value,), _CURE)
     modalities = json_file.check_object(path, "modality_config", values.get("modality_config") or {})
     text = json_file.check_object(path, "modality_config.text", modalities.get("text") or {})
-    output = text.get("method_output_name", "last_hidden_state")
-    json_file.check_one_of(path, "method_output_name", output, ("last_hidden_state",), _CURE)
+    json_file.check_one_of(path, "method_output_name", text.get("method_output_name", output), (output,), _CURE)
 
 
 def _pooling(path: Path, hidden_dim: int, prompts: dict[str, Any]) -> str | tuple[str, ...]:
-    values = _module_config(path, "pooling")
+    values = module_config(path, "pooling")
     width = values.get("embedding_dimension", values.get("word_embedding_dimension", hidden_dim))
     json_file.check_one_of(path, "embedding_dimension", width, (hidden_dim,), "It is the encoder's width.")
     known = list(POOLING_FLAGS.values())
@@ -175,7 +178,7 @@ def _pooling(path: Path, hidden_dim: int, prompts: dict[str, Any]) -> str | tupl
 
 def _projection(path: Path, width: int) -> tuple[int, str]:
     """Width and activation of a dense layer on vectors of a width."""
-    values = _module_config(path, "dense layer")
+    values = module_config(path, "dense layer")
     _check_names(path)
     json_file.check_one_of(path, "use_residual", bool(values.get("use_residual")), (False,), _CURE)
     json_file.check_one_of(path, "in_features", values.get("in_features"), (width,), "It is the width before it.")

@@ -1,7 +1,7 @@
 """The graph of masked language modelling, and its answers."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -56,10 +56,11 @@ def masked_lm_head(
     activation: str | None = None,
     layer_norm_epsilon: float | None = None,
     tie_weights: bool = True,
-) -> MaskedLMHead:
-    """A newly initialized head; what is None is taken from the backbone's config."""
+    make: Callable[..., Any] = MaskedLMHead,
+) -> Any:
+    """A newly initialized head; what is None is taken from the backbone's config, and `make` is its class."""
     config = backbone.config
-    return MaskedLMHead(
+    return make(
         backbone,
         activation=config.activation if activation is None else activation,
         layer_norm_epsilon=config.layer_norm_epsilon if layer_norm_epsilon is None else layer_norm_epsilon,
@@ -77,7 +78,7 @@ def onnx_functions(task: TextTask) -> onnx.Functions:
 def onnx_outputs(task: TextTask, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
     """`logits` for rows of ids in an ONNX file, of all tokens."""
     hidden = model.hidden(rows)
-    logits = _onnx_logits(task.get_layer("masked_lm_head"), hidden.reshape(-1, hidden.size(2)))
+    logits = onnx_logits(task.get_layer("masked_lm_head"), hidden.reshape(-1, hidden.size(2)))
     size = task.backbone.config.vocabulary_size
     return {"logits": onnx.Answer(logits.reshape(hidden.size(0), hidden.size(1), size), (None, None, size))}
 
@@ -89,7 +90,7 @@ def _onnx_answers(task: keras.Model, model: onnx.OnnxModel, *texts: onnx.Tensor)
     rows = model.framed(tokens, preprocessor)
     hidden, is_mask = model.hidden(rows), rows.ids.equals(tokenizer.mask_id)
     place = graph.range(rows.ids.size()).compress(is_mask.reshape(-1), 0)  # [N], masks of all rows
-    logits = _onnx_logits(task.get_layer("masked_lm_head"), hidden.reshape(-1, hidden.size(2)).take(place))
+    logits = onnx_logits(task.get_layer("masked_lm_head"), hidden.reshape(-1, hidden.size(2)).take(place))
     logits = logits.slice(0, tokenizer.vocabulary_size(), 1)
     # Which of the masks that are written in a row each one is: truncation leaves the first ones of each text.
     written = [onnx.counts_of(each, tokenizer.mask_id) for each in tokens]  # [B]
@@ -120,7 +121,7 @@ def _onnx_answers(task: keras.Model, model: onnx.OnnxModel, *texts: onnx.Tensor)
     return found
 
 
-def _onnx_logits(head: MaskedLMHead, hidden: onnx.Tensor) -> onnx.Tensor:
+def onnx_logits(head: MaskedLMHead, hidden: onnx.Tensor) -> onnx.Tensor:
     """The logits `[N, V]` of hidden states `[N, H]`."""
     hidden = onnx.layer_norm(onnx.activation(onnx.dense(hidden, head.dense), head.activation), head.layer_norm)
     matrix = head.token_embedding.token_embedding if head.tie_weights else head.decoder

@@ -39,7 +39,8 @@ class ComparedInputs(Inputs):
 
     def __init__(self, owner: str, preprocessor: TextLayer | None, vector_dim: int):
         super().__init__(owner, preprocessor, most_texts=3)
-        self._vector_dim = vector_dim
+        #: The width of the vectors.
+        self.vector_dim = vector_dim
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Similarities, checked row by row; target vectors unchecked."""
@@ -80,7 +81,7 @@ class ComparedInputs(Inputs):
 
     def _check_targets(self, y: Any) -> None:
         """Refuses, beside single texts, anything but target vectors."""
-        width = self._vector_dim
+        width = self.vector_dim
         if y is not None and y.shape.rank is not None and (y.shape.rank, y.shape[-1]) != (2, width):
             rule = f"be target vectors `(batch, {width})` where texts are single"
             cure = (

@@ -68,6 +68,8 @@ class Inputs:
     takes_row_sources = False
     #: Fills an array of outputs where a row is narrower than the widest.
     fill_value: float = 0.0
+    #: Fills the numbers of answers with fewer columns than the widest.
+    answer_fill: float = -1
     #: The base class of those of `losses` that the task may have; None for none of them.
     loss_kind: type[keras.losses.Loss] | None = None
     #: The compiled loss, if it is such a one, which then decides what labels are.

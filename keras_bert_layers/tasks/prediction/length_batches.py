@@ -141,6 +141,7 @@ class LengthBatches:
         finish: Callable[[dict[str, np.ndarray]], dict[str, Any]] | None = None,
         fill: float = 0,
         share: float = 1.0,
+        keep: Callable[[np.ndarray], np.ndarray] = np.asarray,
     ) -> Any:
         """The model's outputs for all rows, in their order.
 
@@ -151,6 +152,7 @@ class LengthBatches:
             finish: turns the ids of a batch into the model's inputs, where these differ.
             fill: pads outputs that are narrower than those of the widest batch.
             share: this call's share of the work on the block, for the progress.
+            keep: what is kept of the outputs of each step.
         """
         ids = {name: np.asarray(ids[name]) for name in IDS}
         lengths = ids["padding_mask"].sum(axis=1)
@@ -164,7 +166,7 @@ class LengthBatches:
             needed = width(int(lengths[rows[0]]))
             batch = {name: values[self._padded(rows), :needed] for name, values in ids.items()}
             outputs = step(batch if finish is None else finish(batch))
-            found.append(_fetched(outputs, len(rows)))
+            found.append(keras.tree.map_structure(keep, _fetched(outputs, len(rows))))
             chosen.append(rows)
             self._progress.end_step(found[-1], share * len(rows) / len(lengths))
         position = np.argsort(np.concatenate(chosen))

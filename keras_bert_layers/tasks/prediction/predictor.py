@@ -223,8 +223,8 @@ class Predictor:
     def ask(self, inputs: Inputs, serve: Callable[..., Any], x: Rows, batch_size: int) -> dict[str, np.ndarray]:
         """The answers of `serve`, a function of batches of strings, to all rows of `x`; similar lengths together.
 
-        Answers of as many columns as a batch needs are padded to the widest batch, with `b""` for strings and -1 for
-        numbers.
+        Answers of as many columns as a batch needs are padded to the widest batch, with `b""` for strings and
+        `inputs.answer_fill` for numbers.
         """
         self.warn_of_new_head()
         checks.positive_integer(inputs.owner, "batch_size", batch_size)
@@ -239,7 +239,8 @@ class Predictor:
         found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
         position = np.argsort(np.concatenate(chosen))
         return {
-            name: stacked(parts, b"" if parts[0].dtype == object else -1)[position] for name, parts in found.items()
+            name: stacked(parts, b"" if parts[0].dtype == object else inputs.answer_fill)[position]
+            for name, parts in found.items()
         }
 
 

@@ -15,6 +15,7 @@ from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
 from keras_bert_layers.tasks.recipes.rankings import Ranking, ranked
 from keras_bert_layers.tasks.recipes.searched_texts import Encoder, text_of, vectors_of
 from keras_bert_layers.tasks.recipes.semantic_search import nearest_rows
+from keras_bert_layers.tasks.sparse_encoder import BertSparseEncoder
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "RetrievalEvaluator"
@@ -29,8 +30,9 @@ class RetrievalEvaluator(keras.callbacks.Callback):
     queries. It is a callback of `fit` too: `callbacks=[evaluator, EarlyStopping("val_ndcg@10", mode="max")]` measures
     at the end of each epoch, before what monitors the results.
 
-    A `BertSentenceEncoder` and a `BertStaticEncoder` rank by the cosine, and a `BertDualEncoder` by the dot product, of
-    every query with every document. A `BertCrossEncoder` ranks the `candidates` again.
+    A `BertSentenceEncoder` and a `BertStaticEncoder` rank by the cosine, and a `BertDualEncoder` and a
+    `BertSparseEncoder` by the dot product, of every query with every document. A `BertCrossEncoder` ranks the
+    `candidates` again.
 
     Scores that differ by less than 1e-5 of the largest one are equal, and documents of equal scores are in the order of
     their ids, as strings. trec_eval compares scores in single precision, and puts the greater id first; give it the
@@ -97,7 +99,8 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         """The best documents for each judged query, as a task ranks them.
 
         Args:
-            task: a `BertSentenceEncoder`, `BertStaticEncoder`, `BertDualEncoder` or `BertCrossEncoder`.
+            task: a `BertSentenceEncoder`, `BertStaticEncoder`, `BertDualEncoder`, `BertSparseEncoder` or
+                `BertCrossEncoder`.
             top_k: how many documents to return for each query, at most.
 
         Returns:
@@ -110,7 +113,7 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         checks.positive_integer(OWNER, "top_k", top_k)
         if isinstance(task, BertCrossEncoder):
             scores = self._by_pairs(task)
-        elif isinstance(task, Encoder):
+        elif isinstance(task, Encoder | BertSparseEncoder):
             scores = self._by_vectors(task, top_k)
         else:
             raise TypeError(checks.message(OWNER, "task", "be an encoder of sentences, or a cross-encoder", task))
@@ -143,9 +146,9 @@ class RetrievalEvaluator(keras.callbacks.Callback):
             pairs = zip(*(values.tolist() for values in found), strict=True)
             return [{ids[row]: value for row, value in zip(*pair, strict=True)} for pair in pairs]
         places, scores = {document: place for place, document in enumerate(ids)}, []
-        for query, own in zip(asked, self.candidates.values(), strict=True):
+        for number, own in enumerate(self.candidates.values()):
             compared = vectors[np.array([places[document] for document in own], int)]
-            rows, values = nearest_rows(query[None], compared, max(1, len(own)), score=score)
+            rows, values = nearest_rows(asked[number : number + 1], compared, max(1, len(own)), score=score)
             scores.append({own[row]: value for row, value in zip(rows[0], values[0].tolist(), strict=True)})
         return scores
 

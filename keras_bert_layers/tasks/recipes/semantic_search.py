@@ -10,12 +10,13 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.tasks.inputs.sparse_vectors import SparseVectors
 from keras_bert_layers.tasks.recipes.quantized_embeddings import QuantizedEmbeddings
 from keras_bert_layers.tasks.recipes.unit_vectors import unit_vectors
 
 OWNER = "semantic_search"
 Scores: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
-Vectors: TypeAlias = Tensor | QuantizedEmbeddings
+Vectors: TypeAlias = Tensor | QuantizedEmbeddings | SparseVectors
 #: int rows of a corpus and their float32 scores, both `(queries, found)`.
 Found: TypeAlias = tuple[np.ndarray, np.ndarray]
 
@@ -39,8 +40,9 @@ def semantic_search(
     does not depend on lengths.
 
     Args:
-        query_embeddings: floats `(queries, vector_dim)`, or one vector `(vector_dim,)`.
-        corpus_embeddings: floats `(rows, vector_dim)`, or `QuantizedEmbeddings`.
+        query_embeddings: floats `(queries, vector_dim)`, or one vector `(vector_dim,)`; or `SparseVectors`.
+        corpus_embeddings: floats `(rows, vector_dim)`, or `QuantizedEmbeddings`; or `SparseVectors`, whose score is the
+            dot product.
         top_k: how many rows to return for each query, at most.
         query_chunk_size: how many queries are compared at a time.
         corpus_chunk_size: how many rows of the corpus are compared at a time.
@@ -95,11 +97,16 @@ def nearest_rows(
     """
     for name, number in zip(("top_k", "query_chunk_size", "corpus_chunk_size"), (top_k, *chunks), strict=True):
         checks.positive_integer(OWNER, name, number)
-    width = queries.shape[1]
+    width, (num_asked, num_rows) = queries.shape[1], chunks
     if len(corpus.shape) != 2 or corpus.shape[1] != width:
         shape = checks.Shown(f"the shape {tuple(corpus.shape)}")
         raise ValueError(checks.message(OWNER, "corpus_embeddings", f"have the shape (rows, {width})", shape))
-    asked, (num_asked, num_rows) = _read("query_embeddings", queries, score), chunks
+    if isinstance(corpus, SparseVectors):
+        checks.instance(OWNER, "query_embeddings", queries, SparseVectors)
+        size = max(1, num_asked * num_rows // max(1, len(corpus)))
+        sparse = [best(corpus.scores(queries[n : n + size]), top_k) for n in range(0, max(1, len(queries)), size)]
+        return np.vstack([rows for rows, _ in sparse]), np.vstack([scores for _, scores in sparse])
+    asked = _read("query_embeddings", queries, score)
     parts = [asked[start : start + num_asked] for start in range(0, len(asked), num_asked)] or [asked]
     found = [best(np.empty((len(part), 0), np.float32), top_k) for part in parts]
     for start in range(0, len(corpus), num_rows):

@@ -147,21 +147,21 @@ def test_another_task_gets_a_fresh_head(huggingface, tmp_path):
 
 # Stored class and its number of outputs -> the outcome of each task asked, in the order of TASKS: classifier,
 # cross_encoder, dual_encoder, masked_lm, multiple_choice, pretrainer, question_answerer, sentence_encoder,
-# token_classifier. S: the stored head; N: a new one, with a warning that names the stored one; n: a new one, of an
-# encoder or of a pretrained model; E: no head; x: refused.
+# sparse_encoder, token_classifier. S: the stored head; N: a new one, with a warning that names the stored one; n: a new
+# one, of an encoder or of a pretrained model; E: no head; x: refused.
 STORED_AND_ASKED = {
-    ("BertForSequenceClassification", 1): "S S E N N N N E N",
-    ("BertForSequenceClassification", 2): "S x E N N N N E N",
-    ("BertForSequenceClassification", 3): "S x E N N N N E N",
-    ("BertForTokenClassification", 3): "N N E N N N N E S",
-    ("BertForMultipleChoice", 1): "N N E N S N N E N",
-    ("BertForQuestionAnswering", 2): "N N E N N N S E N",
-    ("BertForNextSentencePrediction", 2): "S N E N N N N E N",
-    ("BertForMaskedLM", 0): "n n E S n x n E n",
-    ("BertForPreTraining", 0): "n n E S n S n E n",
-    ("BertModel", 0): "n n E n n n n E n",
-    (None, 1): "S S E N S N N E N",
-    (None, 3): "S x E N N N N E S",
+    ("BertForSequenceClassification", 1): "S S E N N N N E N N",
+    ("BertForSequenceClassification", 2): "S x E N N N N E N N",
+    ("BertForSequenceClassification", 3): "S x E N N N N E N N",
+    ("BertForTokenClassification", 3): "N N E N N N N E N S",
+    ("BertForMultipleChoice", 1): "N N E N S N N E N N",
+    ("BertForQuestionAnswering", 2): "N N E N N N S E N N",
+    ("BertForNextSentencePrediction", 2): "S N E N N N N E N N",
+    ("BertForMaskedLM", 0): "n n E S n x n E S n",
+    ("BertForPreTraining", 0): "n n E S n S n E S n",
+    ("BertModel", 0): "n n E n n n n E n n",
+    (None, 1): "S S E N S N N E N N",
+    (None, 3): "S x E N N N N E N S",
 }
 
 

@@ -12,6 +12,7 @@ from keras_bert_layers import (
     BertCrossEncoder,
     BertDualEncoder,
     BertSentenceEncoder,
+    BertSparseEncoder,
     load_task,
     save_huggingface,
 )
@@ -85,6 +86,65 @@ def test_sentence_encoders_both_ways(peer, our_models, tmp_path, name):
     assert again.truncate_dim == task.truncate_dim
     assert again.default_prompt == task.default_prompt
     assert_equal_vectors(again, model, our_models.TEXTS)
+
+
+SPARSE = {
+    "plain": {},
+    "sum": {"pooling": "sum", "activation": "log1p_relu"},
+    "few": {"max_active_dims": 3, "tie_weights": False},
+    "prompts": {"prompts": PROMPTS, "default_prompt": "other"},
+}
+
+
+def as_matrix(vectors):
+    found = np.zeros(vectors.shape, np.float32)
+    for row, (ids, weights) in zip(found, vectors, strict=True):
+        row[ids] = weights
+    return found
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_encoders_both_ways(peer, our_models, tmp_path, name):
+    task = BertSparseEncoder(BertBackbone(our_models.CONFIG), preprocessor=our_models.preprocessor(), **SPARSE[name])
+    save_huggingface(our_models.randomised(task), tmp_path / "ours")
+    texts = [*our_models.TEXTS, "", "a [MASK] film"]
+    with foreign_warnings():
+        model = peer.SparseEncoder(str(tmp_path / "ours"), device="cpu")
+        theirs = [
+            encode(texts).to_dense().numpy() for encode in (model.encode, model.encode_query, model.encode_document)
+        ]
+        scores = model.similarity(model.encode_query(texts), model.encode_document(texts)).numpy()
+        words = model.decode(model.encode(texts[:1]))[0]
+        model.save_pretrained(str(tmp_path / "theirs"))
+    again = load_task(tmp_path / "theirs")
+    assert (again.max_active_dims, again.default_prompt) == (task.max_active_dims, task.default_prompt)
+    for ours in (task, again):
+        encodings = (ours.predict, ours.encode_queries, ours.encode_documents)
+        for encode, expected in zip(encodings, theirs, strict=True):
+            np.testing.assert_allclose(as_matrix(encode(texts, verbose=0)), expected, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(ours.similarity(texts, texts), scores, rtol=1e-5, atol=TOLERANCE)
+        own = ours.predict(texts[:1], verbose=0).words(ours.preprocessor.tokenizer)[0]
+        assert [word for word, _ in own] == [word or "" for word, _ in words]
+
+
+@pytest.mark.usefixtures("traces_nothing")
+def test_the_loss_of_a_sparse_encoder(peer, our_models, tmp_path):
+    columns = [our_models.TEXTS, ["good night", "film", "happy"], ["a", "bad night", "films"]]
+    options = {"preprocessor": our_models.preprocessor(), "warmup_steps": 0}
+    penalties = {"query_penalty": 0.25, "document_penalty": 0.5}
+    task = BertSparseEncoder(BertBackbone(our_models.CONFIG), **penalties, **options)
+    save_huggingface(our_models.randomised(task), tmp_path / "x")
+    with foreign_warnings():
+        from sentence_transformers.sparse_encoder import losses
+
+        model = peer.SparseEncoder(str(tmp_path / "x"), device="cpu").eval()
+        ranking = losses.SparseMultipleNegativesRankingLoss(model)
+        factors = {"query_regularizer_weight": 0.25, "document_regularizer_weight": 0.5}
+        loss = losses.SpladeLoss(model, ranking, **factors)
+        parts = {name: float(part) for name, part in loss([model.preprocess(column) for column in columns]).items()}
+    found = task.test_on_batch(tuple(columns), return_dict=True)
+    assert found["loss"] == pytest.approx(sum(parts.values()), rel=1e-5)
+    assert found["penalty"] == pytest.approx(sum(parts.values()) - parts["base_loss"], rel=1e-5)
 
 
 @pytest.mark.parametrize("options", [{"activation": name} for name in ACTIVATIONS] + [{"prompts": PROMPTS}], ids=str)

@@ -29,6 +29,8 @@ CASES = {
     "ranking": lambda b, p: kbl.BertCrossEncoder(b, preprocessor=p, prompts={"ask": "a film "}),
     "vectors": lambda b, p: kbl.BertSentenceEncoder(b, preprocessor=p, pooling=["lasttoken", "weightedmean"]),
     "search": lambda b, p: kbl.BertDualEncoder(b, preprocessor=p, prompts={"query": "good "}),
+    "sparse vectors": lambda b, p: kbl.BertSparseEncoder(b, preprocessor=p, prompts={"query": "good "}),
+    "sums": lambda b, p: kbl.BertSparseEncoder(b, "sum", activation="log1p_relu", max_active_dims=3, preprocessor=p),
     "choices": lambda b, p: kbl.BertMultipleChoice(b, preprocessor=p),
     "masks": lambda b, p: kbl.BertMaskedLM(b, p, top_k=3),
     "pretraining": lambda b, p: kbl.BertPretrainer(b, p, top_k=2),
