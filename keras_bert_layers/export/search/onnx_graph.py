@@ -73,9 +73,11 @@ class OnnxGraph:
 
     def _found(self, query: Tensor, vector: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The documents, the rows of their texts and their scores, [D] each, of `[1]` and `[1, W]`."""
-        _, rows = self._best(self._approximate(vector), self._candidates)
-        rows, _ = self._best(rows, self._candidates, largest=False)  # [C], in their order
-        scores, places = self._best(self._exact(vector, rows), self._kept)
+        found = self._approximate(vector)
+        rows, _ = self._best(self._best(found, self._candidates)[1], self._candidates, largest=False)  # [C], in order
+        # Vectors that are looked up and multiplied would be in memory twice, as ONNX Runtime packs what it multiplies.
+        exact = found.take(rows) if names.FLOATS in self._arrays else self._exact(vector, rows)
+        scores, places = self._best(exact, self._kept)
         rows = rows.take(places)
         if self._rerank is not None:
             texts = self._arrays[names.TEXTS].take(rows)
@@ -110,9 +112,7 @@ class OnnxGraph:
         return (bits.reshape(1, -1, _WORD) @ powers).reshape(1, -1).cast(UINT16)
 
     def _exact(self, vector: Tensor, rows: Tensor) -> Tensor:
-        """The exact scores of rows, [C]."""
-        if names.FLOATS in self._arrays:
-            return (self._arrays[names.FLOATS].take(rows) * vector).reduced("Sum", 1)
+        """The scores of rows, [C], by numbers of 16 bits."""
         high, low, scales = (self._arrays[name].take(rows) for name in (names.HIGH, names.LOW, names.SCALES))
         return ((high.cast(FLOAT) * 256 + low.cast(FLOAT)) * vector).reduced("Sum", 1) * scales
 
