@@ -237,6 +237,25 @@ def dual_encoder(found):
     found["dual:training"] = np.array(encoder.train_on_batch(data, {"texts": texts}))
 
 
+def sparse_encoder(found):
+    """Two pairs of texts: their weights, and two steps of training without a change, the second one with a penalty."""
+    import keras
+
+    sizes = {"hidden_dim": 12, "num_layers": 1, "num_heads": 3, "intermediate_dim": 20, "num_segments": 4}
+    config = keras_bert_layers.BertConfig(vocabulary_size=29, dropout=0.0, attention_dropout=0.0, **sizes)
+    options = {"query_penalty": 0.5, "document_penalty": 0.25, "warmup_steps": 2}
+    encoder = keras_bert_layers.BertSparseEncoder(keras_bert_layers.BertBackbone(config), **options)
+    randomise(encoder)
+    encoder.compile(keras.optimizers.SGD(0.0))
+    rows = {key: value[[0, 1, 1, 0]] for key, value in inputs().items()}
+    rows["token_ids"][3] = rows["token_ids"][3, ::-1]
+    found["sparse:weights"] = to_numpy(in_one_program(encoder, rows))
+    for step in range(2):
+        encoder.reset_metrics()
+        logs = encoder.train_on_batch(rows, {"texts": np.array([[0, 1], [2, 3]], "int32")}, return_dict=True)
+        found.update({f"sparse:{name}:{step}": np.array(value) for name, value in logs.items()})
+
+
 def token_classifier(found):
     """The loss of a field over tags with gaps, and one step of training, which must move all of its weights."""
     config = keras_bert_layers.BertConfig(
@@ -328,6 +347,7 @@ def main(path):
     training(found)
     pretrained = pretraining(found)
     dual_encoder(found)
+    sparse_encoder(found)
     token_classifier(found)
     wrong_id(found)
     relative(found)

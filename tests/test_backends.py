@@ -164,6 +164,19 @@ def test_dual_encoder(found):
     assert np.isfinite(found["dual:training"]).all()
 
 
+def test_sparse_encoder(found):
+    weights = found["sparse:weights"]
+    assert 0.1 < (weights > 0).mean() < 0.9
+    queries, documents = weights[0::2], weights[1::2]
+    logits = queries @ documents.T
+    loss = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
+    np.testing.assert_allclose(found["sparse:loss:0"], loss, rtol=1e-4)  # a difference of large sums
+    penalty = (0.5 * (queries.mean(axis=0) ** 2).sum() + 0.25 * (documents.mean(axis=0) ** 2).sum()) / 4
+    np.testing.assert_allclose(found["sparse:penalty:1"], penalty, rtol=EQUAL)
+    np.testing.assert_allclose(found["sparse:loss:1"], loss + penalty, rtol=1e-4)
+    assert (found["sparse:penalty:0"], found["sparse:active_dims:1"]) == (0, (weights > 0).sum(axis=1).mean())
+
+
 def test_token_classifier(found):
     """The loss against the scores of all rows of tags, of which those that begin no entity are out."""
     transitions, starts, ends = (found[f"tags:{name}"].astype("float64") for name in ("transitions", "starts", "ends"))

@@ -30,6 +30,7 @@ from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "BertSparseEncoder"
+_OPTIONAL_COUNT = functools.partial(checks.optional, checks.positive_integer)
 
 
 @register
@@ -121,35 +122,26 @@ class BertSparseEncoder(Task):
         name: str | None = None,
     ):
         check_parts(OWNER, backbone, preprocessor)
-        head = masked_lm_head(
-            backbone,
-            activation=head_activation,
-            layer_norm_epsilon=head_layer_norm_epsilon,
-            tie_weights=tie_weights,
-            make=functools.partial(SparseHead, pooling=pooling, weighting=activation),
-        )
+        make = functools.partial(SparseHead, pooling=pooling, weighting=activation)
+        options: dict[str, Any] = {"activation": head_activation, "layer_norm_epsilon": head_layer_norm_epsilon}
+        head = masked_lm_head(backbone, tie_weights=tie_weights, make=make, **options)
         outputs = head(backbone(backbone.input)["sequence_output"], padding_mask=backbone.input["padding_mask"])
-        self_prompts = Prompts(OWNER, prompts, default_prompt)
-        pipeline = SparseInputs(OWNER, preprocessor, outputs.shape[-1]).prompted(self_prompts.text())
+        all_prompts = Prompts(OWNER, prompts, default_prompt)
+        pipeline = SparseInputs(OWNER, preprocessor, outputs.shape[-1]).prompted(all_prompts.text())
         super().__init__(backbone, pipeline, outputs=outputs, name=name)
-        self._prompts, self.pooling, self.activation = self_prompts, pooling, activation
+        self._prompts, self.pooling, self.activation = all_prompts, pooling, activation
         self.max_active_dims = max_active_dims
         self.query_penalty = checks.share(OWNER, "query_penalty", query_penalty)
         self.document_penalty = checks.share(OWNER, "document_penalty", document_penalty)
         self.warmup_steps = checks.whole_number(OWNER, "warmup_steps", warmup_steps)
-        self.head_activation = head_activation
+        self.head_activation, self.tie_weights = head_activation, tie_weights
         self.head_layer_norm_epsilon = head_layer_norm_epsilon
-        self.tie_weights = tie_weights
         self._comparison = Comparison(self, normalize=False)
         self._correlation, self._accuracy = self._comparison.correlation, self._comparison.accuracy
         self._penalty, self._active_dims = _Penalty(self, name="penalty"), keras.metrics.Mean(name="active_dims")
         self.compile()
 
-    max_active_dims = Setting(
-        functools.partial(checks.optional, checks.positive_integer),
-        holder="pipeline",
-        doc="How many weights of a text are kept in answers, the largest ones; None for all.",
-    )
+    max_active_dims = Setting(_OPTIONAL_COUNT, holder="pipeline", doc="How many weights of a text are kept; None: all.")
 
     @property
     def prompts(self) -> dict[str, str] | None:
@@ -198,12 +190,10 @@ class BertSparseEncoder(Task):
             documents: the same, of `encode_documents`.
             batch_size: texts per step.
         """
-
-        def vectors(texts: Any, encode: Any) -> SparseVectors:
-            texts = [texts] if isinstance(texts, str | bytes) else texts
-            return texts if isinstance(texts, SparseVectors) else encode(texts, batch_size, verbose=0)
-
-        return vectors(documents, self.encode_documents).scores(vectors(queries, self.encode_queries))
+        sides: Any = ((queries, self.encode_queries), (documents, self.encode_documents))
+        sides = [([side] if isinstance(side, str | bytes) else side, encode) for side, encode in sides]
+        asked, found = (x if isinstance(x, SparseVectors) else encode(x, batch_size, verbose=0) for x, encode in sides)
+        return found.scores(asked)
 
     @on_real_rows
     def compute_loss(
@@ -216,12 +206,9 @@ class BertSparseEncoder(Task):
 
     def _penalty_of(self, y: Any, y_pred: Tensor, training: bool) -> Any:
         """The penalty of a batch, which the metrics count too."""
-        ops, step = keras.ops, self._penalty.steps
-        rows = self._comparison.by_row(y, y_pred) if isinstance(y, dict) else y_pred[:, None]
-        is_there = ops.ones_like(rows[..., 0])
-        if isinstance(y, dict) and TEXTS in y:
-            is_there = ops.cast(y[TEXTS] != ABSENT, rows.dtype)  # [B, texts]
-        first = 1 if isinstance(y, dict) else 0  # single texts are documents
+        ops, step, y = keras.ops, self._penalty.steps, y if isinstance(y, dict) else {}
+        rows, first = (self._comparison.by_row(y, y_pred), 1) if y else (y_pred[:, None], 0)  # single texts: documents
+        is_there = ops.cast(y[TEXTS] != ABSENT, rows.dtype) if TEXTS in y else ops.ones_like(rows[..., 0])
         factor = ops.minimum(1.0, ops.square(step / max(1, self.warmup_steps))) if self.warmup_steps else 1.0
         penalty = self.document_penalty * _flops(rows[:, first:], is_there[:, first:])
         penalty = factor * (penalty + (self.query_penalty * _flops(rows[:, :1], is_there[:, :1]) if first else 0.0))
@@ -289,8 +276,7 @@ class BertSparseEncoder(Task):
         if self.pooling == "sum":
             values = (values * rows.mask.cast(onnx.FLOAT).column(2)).reduced("Sum", 1)
         most = (values > 0).cast(onnx.INT64).reduced("Sum", 1).reduced("Max").reshape(1)
-        if self.max_active_dims is not None:
-            most = most.minimum(self.max_active_dims)
+        most = most if self.max_active_dims is None else most.minimum(self.max_active_dims)
         weights, ids = graph.add("TopK", values, most, outputs=[onnx.FLOAT, onnx.INT64], axis=-1)
         tokens = graph.constant([*names, ""]).take((weights > 0).where(ids, len(names)))
         return {"token": onnx.Answer(tokens, (None, None)), "weight": onnx.Answer(weights, (None, None))}

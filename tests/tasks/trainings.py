@@ -47,6 +47,7 @@ KINDS = {
     "windows": (kbl.BertQuestionAnswerer, {}, (["film ?"] * 35, TEXTS), ([0] * 35, [text[:3] for text in TEXTS]), {}),
     "choices": (kbl.BertMultipleChoice, {}, (TEXTS, [["good", "bad"]] * 35), LABELS, {}),
     "sentences": (kbl.BertSentenceEncoder, {}, (TEXTS, TEXTS[::-1]), None, {}),
+    "sparse vectors": (kbl.BertSparseEncoder, {}, (TEXTS, TEXTS[::-1]), None, {}),
     "queries": (kbl.BertDualEncoder, {}, (TEXTS, TEXTS[::-1]), None, {}),
     "pairs": (kbl.BertCrossEncoder, {}, (TEXTS, TEXTS[::-1]), LABELS, {}),
 }

@@ -20,8 +20,11 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tok
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
 from keras_bert_layers.checkpoints.sentence_transformers.multi_vector_encoder import write_multi_vector_encoder
-from keras_bert_layers.checkpoints.sentence_transformers.sparse_encoder import write_sparse_encoder
-from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
+from keras_bert_layers.checkpoints.sentence_transformers.writer import (
+    checked_projections,
+    write_sentence_transformers,
+    write_sparse_encoder,
+)
 from keras_bert_layers.checkpoints.weights.table import (
     Layout,
     WeightRow,

@@ -22,8 +22,7 @@ _PACKAGE = ("sentence_transformers.", "pylate.models.Dense.")
 _CHAIN = "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end; or Transformer, SpladePooling"
 _CURE = "Load the encoder alone with `load_backbone`, and add the rest in Keras."
 _ROUTER = (
-    "Queries are encoded otherwise than documents, which is not implemented. The documents' encoder is in a folder of "
-    "its own, such as `document_0_Transformer`: load the task 'sparse_encoder' from there."
+    "Load one encoder alone: 'sparse_encoder' of `document_0_Transformer`, with the settings of its SpladePooling."
 )
 
 # sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4. Several

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import keras
 
 # The import paths up to release 5.3, which later releases read too.
-_MODULE = "sentence_transformers.models"
+_MODULE, _SPARSE_MODULE = "sentence_transformers.models", "sentence_transformers.sparse_encoder.models"
 
 
 def checked_projections(owner: str, model: keras.Model) -> list[tuple[int, str]]:
@@ -59,23 +59,40 @@ def write_sentence_transformers(directory: Path, model: keras.Model, *, max_leng
     if model.normalize:
         modules.append(("Normalize", f"{len(modules)}_Normalize"))
         (directory / modules[-1][1]).mkdir()
-    chain = [
-        {"idx": index, "name": str(index), "path": path, "type": f"{_MODULE}.{kind}"}
-        for index, (kind, path) in enumerate(modules)
-    ]
+    settings: dict[str, Any] = {"model_type": "SentenceTransformer"}
+    # As our models compare two vectors.
+    settings["similarity_fn_name"] = "cosine" if model.normalize or not hasattr(model, "symmetric") else "dot"
+    if getattr(model, "truncate_dim", None) is not None:
+        settings["truncate_dim"] = model.truncate_dim
+    _write_chain(directory, [(f"{_MODULE}.{kind}", path) for kind, path in modules], model, max_length, settings)
+
+
+def write_sparse_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
+    """Writes the files beside a masked language model; releases from 5.0 on read them. Arguments as above."""
+    (directory / "1_SpladePooling").mkdir()
+    values = {"pooling_strategy": model.pooling, "activation_function": model.activation}
+    values["word_embedding_dimension"] = model.output.shape[-1]
+    write_json(directory / "1_SpladePooling" / "config.json", values)
+    settings = {"model_type": "SparseEncoder", "similarity_fn_name": "dot", "max_active_dims": model.max_active_dims}
+    modules = [(f"{_SPARSE_MODULE}.MLMTransformer", ""), (f"{_SPARSE_MODULE}.SpladePooling", "1_SpladePooling")]
+    _write_chain(directory, modules, model, max_length, settings)
+
+
+def _write_chain(
+    directory: Path,
+    modules: list[tuple[str, str]],
+    model: keras.Model,
+    max_length: int | None,
+    settings: dict[str, Any],
+) -> None:
+    """Writes the modules, by import path and folder, the maximum length, and the settings with the prompts."""
+    keys = ("idx", "name", "path", "type")
+    chain = [dict(zip(keys, (n, str(n), path, kind), strict=True)) for n, (kind, path) in enumerate(modules)]
     write_json(directory / MODULES_FILE, chain)
     if max_length is not None:
         write_json(directory / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
-    settings: dict[str, Any] = {
-        "model_type": "SentenceTransformer",
-        "prompts": model.prompts or {},
-        "default_prompt_name": getattr(model, "default_prompt", None),
-        # As our models compare two vectors.
-        "similarity_fn_name": "cosine" if model.normalize or not hasattr(model, "symmetric") else "dot",
-    }
-    if getattr(model, "truncate_dim", None) is not None:
-        settings["truncate_dim"] = model.truncate_dim
-    write_json(directory / MODEL_FILE, settings)
+    prompts = {"prompts": model.prompts or {}, "default_prompt_name": getattr(model, "default_prompt", None)}
+    write_json(directory / MODEL_FILE, {**settings, **prompts})
 
 
 def _pooling(poolings: tuple[str, ...], width: int) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from keras_bert_layers.export.onnx._graph import (
 from keras_bert_layers.export.onnx._rows_graph import Rows, Windows, windows_over
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, counts_of, sums
 from keras_bert_layers.export.onnx.onnx_file import (
+    MAX_BYTES,
     Functions,
     OnnxModel,
     bounded_input,
@@ -44,6 +45,7 @@ __all__ = [
     "INT8",
     "INT32",
     "INT64",
+    "MAX_BYTES",
     "STRING",
     "UINT16",
     "Answer",

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import keras
 
 # A protocol buffer holds 2 GB, of which the vocabulary and the tables take some. Smaller tensors stay in it.
-_MAX_BYTES, _LEAST_MOVED = 2**31 - 2**27, 1024
+MAX_BYTES, _LEAST_MOVED = 2**31 - 2**27, 1024
 _IDS = ("input_ids", "attention_mask", "token_type_ids")
 _SUFFIX = ".onnx"
 _NUM_TOKENS, _BYTES_CUT = "num_tokens", "bytes_cut"
@@ -146,7 +146,7 @@ def write_model(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -
         unfinished = both.enter_context(atomic_write(path, owner="export", argument="filepath"))
         tensors = model.graph.initializer
         num_bytes = sum(len(tensor.raw_data) + sum(map(len, tensor.string_data)) for tensor in tensors)
-        is_large = num_bytes > _MAX_BYTES
+        is_large = num_bytes > MAX_BYTES
         if is_large:
             old = both.enter_context(_back_after_errors(path, unfinished.with_name("old")))
             moved = both.enter_context(atomic_write(weights, owner="export", argument="filepath"))

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers.export.onnx import FLOAT, INT8, INT32, INT64, UINT16, Answer, Graph, Tensor
+from keras_bert_layers._internal import checks
+from keras_bert_layers.export.onnx import FLOAT, INT8, INT32, INT64, MAX_BYTES, UINT16, Answer, Graph, Tensor
 from keras_bert_layers.export.search import corpus as names
 
 #: Scores texts again: queries and texts `[pairs]` to `[pairs]`.
@@ -72,9 +73,11 @@ class OnnxGraph:
 
     def _found(self, query: Tensor, vector: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The documents, the rows of their texts and their scores, [D] each, of `[1]` and `[1, W]`."""
-        _, rows = self._best(self._approximate(vector), self._candidates)
-        rows, _ = self._best(rows, self._candidates, largest=False)  # [C], in their order
-        scores, places = self._best(self._exact(vector, rows), self._kept)
+        found = self._approximate(vector)
+        rows, _ = self._best(self._best(found, self._candidates)[1], self._candidates, largest=False)  # [C], in order
+        # Vectors that are looked up and multiplied would be in memory twice, as ONNX Runtime packs what it multiplies.
+        exact = found.take(rows) if names.FLOATS in self._arrays else self._exact(vector, rows)
+        scores, places = self._best(exact, self._kept)
         rows = rows.take(places)
         if self._rerank is not None:
             texts = self._arrays[names.TEXTS].take(rows)
@@ -109,9 +112,7 @@ class OnnxGraph:
         return (bits.reshape(1, -1, _WORD) @ powers).reshape(1, -1).cast(UINT16)
 
     def _exact(self, vector: Tensor, rows: Tensor) -> Tensor:
-        """The exact scores of rows, [C]."""
-        if names.FLOATS in self._arrays:
-            return (self._arrays[names.FLOATS].take(rows) * vector).reduced("Sum", 1)
+        """The scores of rows, [C], by numbers of 16 bits."""
         high, low, scales = (self._arrays[name].take(rows) for name in (names.HIGH, names.LOW, names.SCALES))
         return ((high.cast(FLOAT) * 256 + low.cast(FLOAT)) * vector).reduced("Sum", 1) * scales
 
@@ -134,7 +135,11 @@ _NEGATIVE_COUNTS = -np.array([number.bit_count() for number in range(2**_WORD)],
 
 
 def onnx_arrays(arrays: Mapping[str, Any]) -> names.Arrays:
-    """The arrays of a corpus in the types that the operations read."""
+    """The arrays of a corpus in the types that the operations read; ValueError for texts of more than 2 GB."""
+    num_bytes = sum(map(len, arrays[names.TEXTS]))
+    if num_bytes > MAX_BYTES:
+        cure = "Export a SavedModel."
+        raise ValueError(checks.message("export", "documents", "be at most 2 GB in an ONNX file", num_bytes, cure))
     found = dict(arrays)
     for name in (names.DOCUMENTS, names.ROW_STARTS):
         found[name] = arrays[name].astype(np.int64)

@@ -31,8 +31,9 @@ class RetrievalEvaluator(keras.callbacks.Callback):
     queries. It is a callback of `fit` too: `callbacks=[evaluator, EarlyStopping("val_ndcg@10", mode="max")]` measures
     at the end of each epoch, before what monitors the results.
 
-    A `BertSentenceEncoder` and a `BertStaticEncoder` rank by the cosine, and a `BertDualEncoder` by the dot product, of
-    every query with every document. A `BertCrossEncoder` ranks the `candidates` again.
+    A `BertSentenceEncoder` and a `BertStaticEncoder` rank by the cosine, and a `BertDualEncoder` and a
+    `BertSparseEncoder` by the dot product, of every query with every document. A `BertCrossEncoder` ranks the
+    `candidates` again.
 
     Scores that differ by less than 1e-5 of the largest one are equal, and documents of equal scores are in the order of
     their ids, as strings. trec_eval compares scores in single precision, and puts the greater id first; give it the
@@ -99,7 +100,8 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         """The best documents for each judged query, as a task ranks them.
 
         Args:
-            task: a `BertSentenceEncoder`, `BertStaticEncoder`, `BertDualEncoder` or `BertCrossEncoder`.
+            task: a `BertSentenceEncoder`, `BertStaticEncoder`, `BertDualEncoder`, `BertSparseEncoder` or
+                `BertCrossEncoder`.
             top_k: how many documents to return for each query, at most.
 
         Returns:

@@ -41,8 +41,9 @@ def semantic_search(
     does not depend on lengths.
 
     Args:
-        query_embeddings: floats `(queries, vector_dim)`, or one vector `(vector_dim,)`.
-        corpus_embeddings: floats `(rows, vector_dim)`, or `QuantizedEmbeddings`.
+        query_embeddings: floats `(queries, vector_dim)`, or one vector `(vector_dim,)`; or `SparseVectors`.
+        corpus_embeddings: floats `(rows, vector_dim)`, or `QuantizedEmbeddings`; or `SparseVectors`, whose score is the
+            dot product.
         top_k: how many rows to return for each query, at most.
         query_chunk_size: how many queries are compared at a time.
         corpus_chunk_size: how many rows of the corpus are compared at a time.
@@ -102,6 +103,7 @@ def nearest_rows(
         shape = checks.Shown(f"the shape {tuple(corpus.shape)}")
         raise ValueError(checks.message(OWNER, "corpus_embeddings", f"have the shape (rows, {width})", shape))
     if isinstance(corpus, SparseVectors | TokenVectors):
+        checks.instance(OWNER, "query_embeddings", queries, type(corpus))
         size = max(1, num_asked * num_rows // max(1, len(corpus)))
         sparse = [best(corpus.scores(queries[n : n + size]), top_k) for n in range(0, max(1, len(queries)), size)]
         return np.vstack([rows for rows, _ in sparse]), np.vstack([scores for _, scores in sparse])

@@ -75,7 +75,7 @@ def check_strings() -> None:
             "`export`: signatures of strings need tensorflow-text, whose operations read text inside the SavedModel. "
             "Received: tensorflow-text is not installed; there is none for Windows. Export the ids alone: "
             '`write_saved_model(path, [s for s in task.signatures() if s.name == "token_ids"])`. Or save the task with '
-            '`task.save("model.keras")`, and load and export it on Linux or a Mac.'
+            '`task.save("model.keras")`, and load and export it on Linux or a Mac. Or give `format="onnx"`.'
         )
 
 

@@ -74,7 +74,7 @@ def export_search(
         ids: strings or whole numbers, all different; None for the numbers of the rows, from 0.
         format: `"tf_saved_model"` or `"onnx"`.
         vectors: how a query is compared with all documents. `"float32"` is exact. `"int8"` compares with numbers of 8
-            bits, `"binary"` with signs; 2 or 40 times `top_k` of the texts found so get their scores from numbers of 16
+            bits, `"binary"` with signs; 2 or 80 times `top_k` of the texts found so get their scores from numbers of 16
             bits, which are exact to about 1e-5. These take 4, 2 and 2.1 bytes for each number of a vector.
         top_k: how many documents to find.
         cross_encoder: a `BertCrossEncoder` that scores the best `top_k` texts, or 30, again.
@@ -137,7 +137,7 @@ class _Search:
     def encode(self, verbose: str | int) -> None:
         """Makes the vectors of the documents."""
         texts = [cut_text(text, self._max_bytes) for text in self._corpus.texts]
-        vectors = self._encoder.encode_documents(texts, verbose=verbose)
+        vectors = np.asarray(self._encoder.encode_documents(texts, verbose=verbose), np.float32)
         self._arrays = corpus_arrays(
             self._corpus, scaled(vectors) if self._encoder.compares_cosines else vectors, self._kind
         )

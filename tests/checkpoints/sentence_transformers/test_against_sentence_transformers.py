@@ -187,6 +187,26 @@ def test_directories_of_pylate(peer, our_models, pylate, tmp_path, name, adds_to
         assert_equal_token_vectors(load_task(directory), model, [*our_models.TEXTS, "", "[Q] a film"])
 
 
+@pytest.mark.usefixtures("traces_nothing")
+def test_the_loss_of_a_sparse_encoder(peer, our_models, tmp_path):
+    columns = [our_models.TEXTS, ["good night", "film", "happy"], ["a", "bad night", "films"]]
+    options = {"preprocessor": our_models.preprocessor(), "warmup_steps": 0}
+    penalties = {"query_penalty": 0.25, "document_penalty": 0.5}
+    task = BertSparseEncoder(BertBackbone(our_models.CONFIG), **penalties, **options)
+    save_huggingface(our_models.randomised(task), tmp_path / "x")
+    with foreign_warnings():
+        from sentence_transformers.sparse_encoder import losses
+
+        model = peer.SparseEncoder(str(tmp_path / "x"), device="cpu").eval()
+        ranking = losses.SparseMultipleNegativesRankingLoss(model)
+        factors = {"query_regularizer_weight": 0.25, "document_regularizer_weight": 0.5}
+        loss = losses.SpladeLoss(model, ranking, **factors)
+        parts = {name: float(part) for name, part in loss([model.preprocess(column) for column in columns]).items()}
+    found = task.test_on_batch(tuple(columns), return_dict=True)
+    assert found["loss"] == pytest.approx(sum(parts.values()), rel=1e-5)
+    assert found["penalty"] == pytest.approx(sum(parts.values()) - parts["base_loss"], rel=1e-5)
+
+
 @pytest.mark.parametrize("options", [{"activation": name} for name in ACTIVATIONS] + [{"prompts": PROMPTS}], ids=str)
 def test_cross_encoders_both_ways(peer, our_models, tmp_path, options):
     if "prompts" in options:

@@ -94,7 +94,7 @@ def test_other_settings_are_refused(written, file, values, message):
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (["Router"], r"Received: \['Router'\]. Queries are encoded otherwise than documents.*`document_0_Transformer`"),
+        (["Router"], r"Received: \['Router'\]. Load one encoder alone.*`document_0_Transformer`"),
         (["Transformer", "SpladePooling", "Normalize"], r"or Transformer, SpladePooling. Received: \['Transformer'"),
         (["Transformer", "Pooling", "SparseAutoEncoder"], "Received.*'SparseAutoEncoder'"),
     ],

@@ -178,7 +178,7 @@ def test_tensorflow_first_is_an_error_that_states_the_order(backbone, preprocess
 
 def test_weights_of_a_large_model_are_in_a_file_beside_it(backbone, preprocessor, tmp_path, monkeypatch):
     onnx = pytest.importorskip("onnx")
-    monkeypatch.setattr(onnx_file, "_MAX_BYTES", 1000)
+    monkeypatch.setattr(onnx_file, "MAX_BYTES", 1000)
     monkeypatch.setattr(onnx_file, "_LEAST_MOVED", 256)
     task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
     path = task.export(tmp_path / "model.onnx", format="onnx")
@@ -199,7 +199,7 @@ def test_weights_of_a_large_model_are_in_a_file_beside_it(backbone, preprocessor
 def two_files(backbone, preprocessor, tmp_path, monkeypatch):
     """A task with other weights than in its export, the path of that, and the content of the two files."""
     pytest.importorskip("onnx")
-    monkeypatch.setattr(onnx_file, "_MAX_BYTES", 1000)
+    monkeypatch.setattr(onnx_file, "MAX_BYTES", 1000)
     task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
     path = task.export(tmp_path / "model.onnx", format="onnx")
     task.set_weights([weight + 1 for weight in task.get_weights()])

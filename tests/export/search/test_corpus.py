@@ -47,9 +47,10 @@ def test_dictionary_has_the_ids():
         (["a", "b"], ["x", "x"], ValueError, r"`ids` must be different for each document. Received: ids=\['x'\]"),
         (["a", "b"], ["x", 1], TypeError, "`ids` must be strings, or whole numbers"),
         (["a", "b"], [True, False], TypeError, "`ids` must be strings, or whole numbers"),
+        (["a", "b"], [1, 2**63], TypeError, "`ids` must be strings, or whole numbers of 64 bits"),
         ({"x": "a"}, ["y"], ValueError, "`ids` must be None where documents are a dictionary"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_what_is_no_corpus_is_refused(documents, ids, kind, said):
     with pytest.raises(kind, match=said):

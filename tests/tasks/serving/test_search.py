@@ -176,17 +176,22 @@ def test_killed_replacement_leaves_a_whole_search(searched):
 
 @with_onnx
 @pytest.mark.usefixtures("traces_nothing")
-def test_onnx_file_answers_and_is_replaced(encoder, tmp_path):
+def test_onnx_file_answers_and_is_replaced(encoder, tmp_path, monkeypatch):
     path = tmp_path / "search.onnx"
     options = {"vectors": "binary", "top_k": TOP_K, "format": "onnx", "verbose": 0}
     assert encoder.export_search(path, dict(zip(IDS, DOCUMENTS, strict=True)), **options) == path
     check(ask_onnx(path), encoder)
+    monkeypatch.setattr("keras_bert_layers.export.onnx.onnx_file.MAX_BYTES", 10_000)  # as of more than 2 GB
     assert replace_documents(path, OTHERS) == path
     check(ask_onnx(path), encoder, list(OTHERS.values()), list(OTHERS))
-    assert sorted(tmp_path.iterdir()) == [path]
+    assert sorted(tmp_path.iterdir()) == [path, path.with_name("search.onnx.data")]
+    monkeypatch.setattr("keras_bert_layers.export.search.onnx_graph.MAX_BYTES", 15)
+    with pytest.raises(ValueError, match="`documents` must be at most 2 GB in an ONNX file. Received: documents=18"):
+        replace_documents(path, OTHERS)
 
 
 @with_onnx
+@pytest.mark.slow
 def test_two_encoders_and_a_cross_encoder(new_backbone, preprocessor, tmp_path):
     encoder = kbl.BertDualEncoder(new_backbone(), new_backbone(seed=1), preprocessor=preprocessor, normalize=False)
     cross_encoder = kbl.BertCrossEncoder(new_backbone(seed=2), preprocessor=preprocessor)
