@@ -159,9 +159,10 @@ def print_files(queries: list[str], best: np.ndarray, cache: Path) -> None:
             size = sum(file.stat().st_size for file in files if file.is_file()) / 1e6
             facts = asked(path, queries)
             recall = np.mean([len(np.intersect1d(*row)) for row in zip(best, facts["found"], strict=True)]) / TOP_K
+            memory = facts["loaded"] - least
             print(
-                f"{form} {kind}: {size:.0f} MB, first answer after {facts['first']:.1f} s, {facts['loaded'] - least:.0f} "
-                f"MB of memory, {facts['ms']:.1f} ms a query, recall@{TOP_K} {recall:.4f}",
+                f"{form} {kind}: {size:.0f} MB, first answer after {facts['first']:.1f} s, {memory:.0f} MB of memory, "
+                f"{facts['ms']:.1f} ms a query, recall@{TOP_K} {recall:.4f}",
                 flush=True,
             )
 
