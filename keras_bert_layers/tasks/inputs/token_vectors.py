@@ -23,7 +23,7 @@ class TokenVectors:
         row_starts: int64 `(texts + 1,)`, where each text begins, and the number of all tokens.
 
     Examples:
-        >>> corpus = TokenVectors.of([np.eye(2), -np.eye(2)[:1]], 2)
+        >>> corpus = TokenVectors.of([np.eye(2), np.array([[-1, 0]])], 2)
         >>> corpus.shape, corpus[1].tolist(), corpus.scores(corpus[:1]).tolist()
         ((2, 2), [[-1.0, 0.0]], [[2.0, -1.0]])
 
