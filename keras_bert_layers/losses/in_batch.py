@@ -57,7 +57,8 @@ def max_sim(queries: Tensor, documents: Tensor) -> Any:
 
     Args:
         queries: float32 `(queries, tokens, width)`; tokens of zeros are absent.
-        documents: float32 `(documents, tokens, width)`; the same.
+        documents: float32 `(documents, tokens, width)`; the same. Or `(queries, documents, tokens, width)`, the
+            documents of each query, which are compared with it alone.
 
     Returns:
         float32 `(queries, documents)`.
@@ -65,8 +66,10 @@ def max_sim(queries: Tensor, documents: Tensor) -> Any:
     References:
         Khattab and Zaharia 2020, ColBERT, arXiv:2004.12832, section 3.3.
     """
-    products = ops.einsum("qsw,dtw->qsdt", queries, documents)
-    best = ops.max(ops.where(ops.any(documents != 0, axis=-1), products, EXCLUDED), axis=-1)  # [Q, S, D]
+    is_there = ops.any(documents != 0, axis=-1)
+    by_query = len(documents.shape) == 4
+    products = ops.einsum("qsw,qdtw->qsdt" if by_query else "qsw,dtw->qsdt", queries, documents)
+    best = ops.max(ops.where(is_there[:, None] if by_query else is_there, products, EXCLUDED), axis=-1)  # [Q, S, D]
     return ops.sum(ops.where(ops.any(queries != 0, axis=-1)[..., None], best, 0.0), axis=1)
 
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
+from keras_bert_layers._internal.types import Ids, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.losses import in_batch
 from keras_bert_layers.losses.vectors import SIMILARITY, TEXTS
 from keras_bert_layers.metrics import SpearmanCorrelation
@@ -109,3 +109,20 @@ class Comparison:
         """The vectors of all texts of each row, `(batch, texts, vector_dim)`."""
         num_texts = keras.ops.shape(y[TEXTS])[1] if TEXTS in y else 2  # may differ from batch to batch
         return keras.ops.reshape(vectors, (-1, num_texts, vectors.shape[-1]))
+
+
+def scores_of_texts(task: Task, kind: type, queries: Rows, documents: Rows, batch_size: int | None) -> np.ndarray:
+    """The score of each document for each query, float32 `(queries, documents)`.
+
+    Args:
+        task: has `encode_queries` and `encode_documents`.
+        kind: what these return, which has `scores`.
+        queries: a list of texts, one text, or what `encode_queries` returned.
+        documents: the same, of `encode_documents`.
+        batch_size: texts per step.
+    """
+    found: list[Any] = [
+        x if isinstance(x, kind) else encode([x] if isinstance(x, str | bytes) else x, batch_size, verbose=0)
+        for x, encode in ((queries, task.encode_queries), (documents, task.encode_documents))
+    ]
+    return found[1].scores(found[0])

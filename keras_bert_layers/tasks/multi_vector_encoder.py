@@ -19,6 +19,7 @@ from keras_bert_layers.export import Signature
 from keras_bert_layers.losses import in_batch
 from keras_bert_layers.losses.vectors import TEXTS
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks.comparison import scores_of_texts
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.heads import check_parts, check_sizes
 from keras_bert_layers.tasks.graphs.token_vectors import token_vectors
@@ -224,12 +225,7 @@ class BertMultiVectorEncoder(Task):
             documents: the same, of `encode_documents`.
             batch_size: texts per step.
         """
-        found: list[Any] = [queries, documents]
-        for number, side in enumerate(SIDES):
-            if not isinstance(found[number], TokenVectors):
-                texts = [found[number]] if isinstance(found[number], str | bytes) else found[number]
-                found[number] = self._encode(side, texts, batch_size, verbose=0)
-        return found[1].scores(found[0])
+        return scores_of_texts(self, TokenVectors, queries, documents, batch_size)
 
     def explain(self, query: str, document: str) -> list[TokenMatch]:
         """Which token of a document each token of a query matches; the sum of their scores is that of the document.
@@ -278,8 +274,7 @@ class BertMultiVectorEncoder(Task):
 
 def _scores_as_vectors(vectors: Any) -> Any:
     """The scores of each row's own documents, as vectors `(batch, 1 + documents, 1)` whose dot products they are."""
-    ops, scores = keras.ops, in_batch.max_sim(vectors[QUERY], vectors[DOCUMENT])  # [B, documents * B]
-    num_rows = ops.shape(scores)[0]
-    scores = ops.reshape(scores, (num_rows, -1, num_rows)) * ops.eye(num_rows)[:, None]
-    own = ops.sum(scores, axis=-1)
+    ops, queries, documents = keras.ops, vectors[QUERY], vectors[DOCUMENT]
+    by_column = ops.reshape(documents, (-1, ops.shape(queries)[0], *ops.shape(documents)[1:]))
+    own = in_batch.max_sim(queries, ops.transpose(by_column, (1, 0, 2, 3)))  # [B, documents]
     return ops.concatenate([ops.ones_like(own[:, :1]), own], axis=1)[..., None]

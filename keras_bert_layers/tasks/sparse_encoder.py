@@ -19,7 +19,7 @@ from keras_bert_layers.layers import SparseHead
 from keras_bert_layers.losses.in_batch import ABSENT
 from keras_bert_layers.losses.vectors import TEXTS
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks.comparison import Comparison
+from keras_bert_layers.tasks.comparison import Comparison, scores_of_texts
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.heads import check_parts
 from keras_bert_layers.tasks.graphs.masked import masked_lm_head, onnx_logits
@@ -190,10 +190,7 @@ class BertSparseEncoder(Task):
             documents: the same, of `encode_documents`.
             batch_size: texts per step.
         """
-        sides: Any = ((queries, self.encode_queries), (documents, self.encode_documents))
-        sides = [([side] if isinstance(side, str | bytes) else side, encode) for side, encode in sides]
-        asked, found = (x if isinstance(x, SparseVectors) else encode(x, batch_size, verbose=0) for x, encode in sides)
-        return found.scores(asked)
+        return scores_of_texts(self, SparseVectors, queries, documents, batch_size)
 
     @on_real_rows
     def compute_loss(
