@@ -150,6 +150,18 @@ def boolean(owner: str, argument: str, value: object) -> bool:
     return value
 
 
+def unicode_text(owner: str, text: str | bytes, row: int, rule: str = "texts must be valid Unicode") -> None:
+    """ValueError for a text with half of a character, which UTF-8 cannot encode."""
+    if isinstance(text, bytes) or text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        received = f"{text[error.start]!r} at character {error.start} of row {row}"
+        cure = 'It is half of a character. Replace it: `text.encode("utf-8", "replace").decode()`.'
+        raise ValueError(row_message(owner, rule, received, cure)) from error
+
+
 def known_arguments(owner: str, given: Mapping[str, Any], names: Collection[str]) -> None:
     """ValueError with the first argument whose name is not one of `names`."""
     for name, value in given.items():

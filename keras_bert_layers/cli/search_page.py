@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers.cli.rest_model import RestModel
+from keras_bert_layers.export.json_request import DEFAULT_SIGNATURE
 
-_DEFAULT, _QUERY, _DOCUMENT = "serving_default", "query", "document"
+_QUERY, _DOCUMENT = "query", "document"
 # Parts of a passage are so many words, of which half are of the next part too; more words are not looked at.
 _PART, _MOST_WORDS = 6, 300
 # A part is marked if it is so similar to the query, as a share of the most similar part of the passage.
@@ -37,7 +38,7 @@ class SearchPage:
 
     def result(self, query: str) -> str:
         """The passages for a query, as a list."""
-        answer = self._model.step(_DEFAULT, {"query": _column([query])})
+        answer = self._model.step(DEFAULT_SIGNATURE, {"query": _column([query])})
         texts = [text.decode(errors="replace") for text in answer["text"][0]]
         marks = self._marks(query, texts)
         rows = zip(answer["id"][0], answer["score"][0], texts, strict=True)

@@ -71,7 +71,7 @@ class TextTask(Protocol):
     def signatures(self) -> list[Signature]:
         """The signatures of the exported model."""
 
-    def encode_documents(self, texts: Any, *arguments: Any, **options: Any) -> Any:
+    def encode_documents(self, texts: Rows, *arguments: Any, **options: Any) -> Any:
         """The vectors of documents, of an encoder of texts."""
 
     def serve_side(self, side: str, texts: Tensor) -> Any:

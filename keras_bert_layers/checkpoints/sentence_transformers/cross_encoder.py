@@ -11,6 +11,7 @@ from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
+    ENCODER_FILE,
     MODEL_FILE,
     MODULES_FILE,
     read_activation,
@@ -118,5 +119,5 @@ def write_cross_encoder(directory: Path, model: keras.Model) -> None:
         **config_entry(model),
     }
     json_file.write_json(directory / MODULES_FILE, [module])
-    json_file.write_json(directory / "sentence_bert_config.json", {"transformer_task": "sequence-classification"})
+    json_file.write_json(directory / ENCODER_FILE, {"transformer_task": "sequence-classification"})
     json_file.write_json(directory / MODEL_FILE, settings)

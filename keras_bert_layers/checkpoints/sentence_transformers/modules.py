@@ -14,6 +14,7 @@ from keras_bert_layers.checkpoints.weights.table import dense_projection_rows
 
 MODULES_FILE = "modules.json"
 MODEL_FILE = "config_sentence_transformers.json"
+ENCODER_FILE = "sentence_bert_config.json"
 
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
@@ -89,7 +90,7 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
         inner.pop()
     if kinds[:2] != ["Transformer", "Pooling"] or set(inner) - {"Dense"}:
         raise other_chain(root, kinds)
-    check_encoder(folders[0] / "sentence_bert_config.json")
+    check_encoder(folders[0] / ENCODER_FILE)
     prompts = read_prompts(root)
     pooling = _pooling(folders[1] / "config.json", hidden_dim, prompts)
     options: dict[str, Any] = {"pooling": pooling, "normalize": kinds[-1] == "Normalize"}
@@ -281,7 +282,7 @@ def text_settings(folder: Path) -> tuple[int | None, bool]:
     Raises:
         CheckpointError: a value of the wrong type.
     """
-    path = folder / "sentence_bert_config.json"
+    path = folder / ENCODER_FILE
     values = json_file.optional_json(path)
     length, lowercase = values.get("max_seq_length"), values.get("do_lower_case", False)
     if length is not None:

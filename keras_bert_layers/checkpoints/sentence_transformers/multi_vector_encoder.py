@@ -13,6 +13,7 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
+    ENCODER_FILE,
     MODEL_FILE,
     MODULES_FILE,
     SIDES,
@@ -25,6 +26,7 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     unused_prompts,
     written_activation,
 )
+from keras_bert_layers.checkpoints.sentence_transformers.writer import encoder_settings, write_chain
 from keras_bert_layers.checkpoints.weights.table import TOKEN_PROJECTION_ROWS, Layout
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 _KIND, _PYLATE = "MultiVectorEncoder", "ColBERT"
 _CHAIN = ["Transformer", "Dense", "MultiVectorMask", "Normalize"]
-_PACKAGE, _SETTINGS, _TOKENS = "sentence_transformers.", "sentence_bert_config.json", "token_embeddings"
+_PACKAGE, _TOKENS = "sentence_transformers.", "token_embeddings"
 _CLASSES = {
     "": "base.modules.transformer.Transformer",
     "1_Dense": "base.modules.dense.Dense",
@@ -70,7 +72,7 @@ def multi_vector_heads(root: Path, heads: Iterable[TrainedHead], *, hidden_dim: 
     if kinds != (_CHAIN[:2] if values.get("model_type") == _PYLATE else _CHAIN):
         rule = f"the modules must be {', '.join(_CHAIN)}; of PyLate, the first two"
         raise CheckpointError(f"{root / MODULES_FILE}: {rule}. Received: {kinds}. Load the encoder alone.")
-    check_encoder(folders[0] / _SETTINGS)
+    check_encoder(folders[0] / ENCODER_FILE)
     if values.get("similarity_fn_name") == "meanmaxsim":
         raise CheckpointError(f"{path}: `similarity_fn_name` must be 'maxsim'. Received: 'meanmaxsim'.")
     options: dict[str, Any] = {"projection_dim": _width(folders[1] / "config.json", hidden_dim)}
@@ -81,7 +83,7 @@ def multi_vector_heads(root: Path, heads: Iterable[TrainedHead], *, hidden_dim: 
         _check_names(folders[3] / "config.json", module_config(folders[3] / "config.json", "normalization"))
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise CheckpointError(f"{path}: `skiplist_words` must be strings. Received: {json_file.shown(words)}.")
-    options |= {"skiplist": words, **_query_options(folders[0] / _SETTINGS, path, values)}
+    options |= {"skiplist": words, **_query_options(folders[0] / ENCODER_FILE, path, values)}
     prompts = {**read_prompts(root).get("prompts", {})}
     for key, side in _prefixes(path):
         prompts[side] = key + prompts.get(side, "").removeprefix(key)
@@ -175,11 +177,6 @@ def write_multi_vector_encoder(directory: Path, model: keras.Model, *, max_lengt
         model: a `BertMultiVectorEncoder`.
         max_length: the maximum length in tokens, special tokens included; None if it is not known.
     """
-    chain = [
-        {"idx": index, "name": str(index), "path": path, "type": _PACKAGE + kind}
-        for index, (path, kind) in enumerate(_CLASSES.items())
-    ]
-    json_file.write_json(directory / MODULES_FILE, chain)
     names = {"module_input_name": _TOKENS, "module_output_name": _TOKENS}
     widths = {"in_features": model.backbone.config.hidden_dim, "out_features": model.projection_dim}
     dense = {**widths, "bias": False, "activation_function": written_activation("linear"), **names}
@@ -191,11 +188,13 @@ def write_multi_vector_encoder(directory: Path, model: keras.Model, *, max_lengt
     tensors = written.tensors(TOKEN_PROJECTION_ROWS, lambda name: name.removeprefix("dense."))
     write_safetensors(directory / "1_Dense" / "model.safetensors", tensors)
     expansion, length = model.query_expansion, model.query_length
-    settings: dict[str, Any] = {} if max_length is None else {"max_seq_length": max_length, "do_lower_case": False}
-    settings |= {"query_length": length, "document_length": model.document_length, "query_expansion": None}
+    settings = encoder_settings(max_length) | {
+        "query_length": length,
+        "document_length": model.document_length,
+        "query_expansion": None,
+    }
     if expansion is not None:
         fixed = {"strategy": "fixed", "attend": expansion == "attended", "token": None, "length": length}
         settings |= {"query_length": None, "query_expansion": fixed}
-    json_file.write_json(directory / _SETTINGS, settings)
-    own = {"model_type": _KIND, "prompts": model.prompts or {}, "default_prompt_name": None}
-    json_file.write_json(directory / MODEL_FILE, {**own, "similarity_fn_name": "maxsim"})
+    chain = [(_PACKAGE + kind, folder) for folder, kind in _CLASSES.items()]
+    write_chain(directory, chain, model, settings, {"model_type": _KIND, "similarity_fn_name": "maxsim"})

@@ -11,6 +11,7 @@ from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
+    ENCODER_FILE,
     MODEL_FILE,
     check_encoder,
     module_config,
@@ -42,7 +43,7 @@ def sparse_encoder_heads(root: Path, heads: Iterable[TrainedHead]) -> tuple[Trai
     modules = [("Transformer" if kind == "MLMTransformer" else kind, folder) for kind, folder in read_modules(root)]
     if (kinds := [kind for kind, _ in modules]) != _CHAIN:
         raise other_chain(root, kinds)
-    check_encoder(root / modules[0][1] / "sentence_bert_config.json", "fill-mask", "logits")
+    check_encoder(root / modules[0][1] / ENCODER_FILE, "fill-mask", "logits")
     values = module_config(root / modules[1][1] / "config.json", "pooling")
     options: dict[str, Any] = {
         "pooling": values.get("pooling_strategy", "max"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     ACTIVATIONS,
+    ENCODER_FILE,
     MODEL_FILE,
     MODULES_FILE,
     POOLING_FLAGS,
@@ -64,7 +66,8 @@ def write_sentence_transformers(directory: Path, model: keras.Model, *, max_leng
     settings["similarity_fn_name"] = "cosine" if model.normalize or not hasattr(model, "symmetric") else "dot"
     if getattr(model, "truncate_dim", None) is not None:
         settings["truncate_dim"] = model.truncate_dim
-    _write_chain(directory, [(f"{_MODULE}.{kind}", path) for kind, path in modules], model, max_length, settings)
+    chain = [(f"{_MODULE}.{kind}", path) for kind, path in modules]
+    write_chain(directory, chain, model, encoder_settings(max_length), settings)
 
 
 def write_sparse_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
@@ -75,22 +78,27 @@ def write_sparse_encoder(directory: Path, model: keras.Model, *, max_length: int
     write_json(directory / "1_SpladePooling" / "config.json", values)
     settings = {"model_type": "SparseEncoder", "similarity_fn_name": "dot", "max_active_dims": model.max_active_dims}
     modules = [(f"{_SPARSE_MODULE}.MLMTransformer", ""), (f"{_SPARSE_MODULE}.SpladePooling", "1_SpladePooling")]
-    _write_chain(directory, modules, model, max_length, settings)
+    write_chain(directory, modules, model, encoder_settings(max_length), settings)
 
 
-def _write_chain(
+def encoder_settings(max_length: int | None) -> dict[str, Any]:
+    """The settings of the encoder's file: its maximum length, if it is known."""
+    return {} if max_length is None else {"max_seq_length": max_length, "do_lower_case": False}
+
+
+def write_chain(
     directory: Path,
-    modules: list[tuple[str, str]],
+    modules: Sequence[tuple[str, str]],
     model: keras.Model,
-    max_length: int | None,
-    settings: dict[str, Any],
+    encoder: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> None:
-    """Writes the modules, by import path and folder, the maximum length, and the settings with the prompts."""
+    """Writes the modules, by import path and folder, the settings of the encoder, and the model's with the prompts."""
     keys = ("idx", "name", "path", "type")
     chain = [dict(zip(keys, (n, str(n), path, kind), strict=True)) for n, (kind, path) in enumerate(modules)]
     write_json(directory / MODULES_FILE, chain)
-    if max_length is not None:
-        write_json(directory / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
+    if encoder:
+        write_json(directory / ENCODER_FILE, encoder)
     prompts = {"prompts": model.prompts or {}, "default_prompt_name": getattr(model, "default_prompt", None)}
     write_json(directory / MODEL_FILE, {**settings, **prompts})
 

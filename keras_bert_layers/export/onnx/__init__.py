@@ -27,6 +27,7 @@ from keras_bert_layers.export.onnx._graph import (
 from keras_bert_layers.export.onnx._rows_graph import Rows, Windows, windows_over
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, counts_of, sums
 from keras_bert_layers.export.onnx.onnx_file import (
+    CARD,
     MAX_BYTES,
     Functions,
     OnnxModel,
@@ -41,6 +42,7 @@ from keras_bert_layers.export.onnx.onnx_file import (
 
 __all__ = [
     "BOOL",
+    "CARD",
     "FLOAT",
     "INT8",
     "INT32",

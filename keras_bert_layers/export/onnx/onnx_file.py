@@ -50,7 +50,7 @@ MAX_BYTES, _LEAST_MOVED = 2**31 - 2**27, 1024
 _IDS = ("input_ids", "attention_mask", "token_type_ids")
 _SUFFIX = ".onnx"
 _NUM_TOKENS, _BYTES_CUT = "num_tokens", "bytes_cut"
-_CARD = "model_card"
+CARD = "model_card"
 _CURE = "Export a SavedModel."
 _FLOAT32, _INT8 = "float32", "int8"
 # Rows of random ids, by which the columns with large numbers are found.
@@ -140,7 +140,7 @@ def write_model(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -
     check_writable(path, owner="export", argument="filepath")
     model = make()
     if facts:
-        onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
+        onnx.helper.set_model_props(model, {CARD: json.dumps(dict(facts), sort_keys=True)})
     weights = path.with_name(f"{path.name}.data")
     with contextlib.ExitStack() as both:  # neither of the two replaces an old file before both are complete
         unfinished = both.enter_context(atomic_write(path, owner="export", argument="filepath"))

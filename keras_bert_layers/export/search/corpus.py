@@ -21,6 +21,8 @@ CANDIDATES = {FLOAT32: 1, INT8: 2, BINARY: 80}
 TEXTS, IDS, DOCUMENTS, ROW_STARTS = "texts", "ids", "documents", "row_starts"
 FLOATS, HIGH, LOW, SCALES, BITS = "floats", "high", "low", "scales", "bits"
 PREFIX = "search_"
+#: The function of an ONNX file that encodes documents, which its graph does not call.
+ENCODER = "encode_documents"
 
 _WORD = 64
 # The largest number of which both bytes, the higher one rounded to the nearest, are within -127 and 127.
@@ -47,6 +49,10 @@ class Corpus(NamedTuple):
     def ids_are(self) -> str:
         """The dtype of the ids, `"int64"` or `"string"`."""
         return "string" if self.ids.dtype == object else "int64"
+
+    def facts(self) -> dict[str, Any]:
+        """What the model card states about the documents."""
+        return {"ids": self.ids_are, "documents": len(self.rows), "texts": len(self.texts)}
 
 
 def read_corpus(owner: str, documents: Documents, ids: Any = None) -> Corpus:
@@ -158,11 +164,7 @@ def _text(owner: str, row: int, text: Any) -> str:
     text = text.decode(errors="replace") if isinstance(text, bytes) else text
     if not isinstance(text, str):
         raise TypeError(checks.row_message(owner, "every document must be a string", f"{text!r} in row {row}"))
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        rule, received = "every document must be valid Unicode", f"{text[:40]!r} in row {row}"
-        raise ValueError(checks.row_message(owner, rule, received)) from error
+    checks.unicode_text(owner, text, row, "every document must be valid Unicode")
     return text
 
 

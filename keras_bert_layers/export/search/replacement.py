@@ -15,9 +15,10 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers._internal.lazy import LazyModule, tf
 from keras_bert_layers.export.model_card import CARD_FILE, read_model_card, write_with_weights
-from keras_bert_layers.export.onnx import as_constant, write_model
+from keras_bert_layers.export.onnx import CARD, as_constant, write_model
 from keras_bert_layers.export.saved_model import GRAPH, NEXT, check_destination
 from keras_bert_layers.export.search.corpus import (
+    ENCODER,
     PREFIX,
     Arrays,
     Corpus,
@@ -31,7 +32,6 @@ from keras_bert_layers.export.search.onnx_encoder import encode
 from keras_bert_layers.export.search.onnx_graph import onnx_arrays
 
 _OWNER = "replace_documents"
-_CARD, _FUNCTION = "model_card", "encode_documents"
 _VARIABLES, _OBJECTS = "variables", "_CHECKPOINTABLE_OBJECT_GRAPH"
 onnx = LazyModule("onnx", "onnx")
 objects_pb2 = LazyModule("tensorflow.core.protobuf.trackable_object_graph_pb2", "tensorflow")
@@ -78,7 +78,7 @@ def replace_documents(path: str | PathLike[str], documents: Documents, ids: Any 
     with atomic_write(target, owner=_OWNER, argument="path", replace=not versions) as unfinished:
         shutil.copytree(source, unfinished, ignore=shutil.ignore_patterns(_VARIABLES, CARD_FILE))
         _write_variables(source, unfinished, arrays)
-        write_with_weights(unfinished, _new_card(card, corpus))
+        write_with_weights(unfinished, _with_facts(card, corpus))
     return target
 
 
@@ -103,9 +103,8 @@ def _arrays(corpus: Corpus, card: dict[str, Any], encode: Callable[[list[str]], 
     return corpus_arrays(corpus, vectors, card["search"]["vectors"])
 
 
-def _new_card(card: dict[str, Any], corpus: Corpus) -> dict[str, Any]:
-    sizes = {"documents": len(corpus.rows), "texts": len(corpus.texts)}
-    return {**card, "search": {**card["search"], **sizes}}
+def _with_facts(card: dict[str, Any], corpus: Corpus) -> dict[str, Any]:
+    return {**card, "search": {**card["search"], **corpus.facts()}}
 
 
 def _saved_model_encoder(source: Path) -> Callable[[list[str]], np.ndarray]:
@@ -140,7 +139,7 @@ def _write_variables(source: Path, target: Path, arrays: Arrays) -> None:
 def _in_onnx_file(path: Path, documents: Documents, ids: Any) -> Path:
     """Replaces an ONNX file; large tensors may be in a file beside it."""
     model = onnx.load(path)
-    cards = [entry.value for entry in model.metadata_props if entry.key == _CARD]
+    cards = [entry.value for entry in model.metadata_props if entry.key == CARD]
     card = json.loads(cards[0]) if cards else {}
     corpus = _corpus(path, card, documents, ids)
     encoder = _encoding_model(model)
@@ -148,15 +147,15 @@ def _in_onnx_file(path: Path, documents: Documents, ids: Any) -> Path:
     for tensor in model.graph.initializer:
         if tensor.name.startswith(PREFIX):
             tensor.CopyFrom(as_constant(tensor.name, arrays[tensor.name.removeprefix(PREFIX)]))
-    return write_model(path, lambda: model, _new_card(card, corpus))
+    return write_model(path, lambda: model, _with_facts(card, corpus))
 
 
 def _encoding_model(model: Any) -> Any:
     """The function that a file holds beside its graph, as a model."""
-    (function,) = (function for function in model.functions if function.name == _FUNCTION)
+    (function,) = (function for function in model.functions if function.name == ENCODER)
     used, helper = set(function.input), onnx.helper
     inputs = [put for put in model.graph.input if put.name in used]
     outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in function.output]
     constants = [tensor for tensor in model.graph.initializer if tensor.name in used]
-    graph = helper.make_graph(list(function.node), _FUNCTION, inputs, outputs, constants)
+    graph = helper.make_graph(list(function.node), ENCODER, inputs, outputs, constants)
     return helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)

@@ -213,20 +213,8 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
         if not isinstance(text, str | bytes):
             cure = "Missing values must be removed or replaced first."
             raise TypeError(checks.row_message(owner, "texts must be strings", f"{text!r} in row {row}", cure))
-        check_unicode(owner, text, row)
+        checks.unicode_text(owner, text, row)
     return column.astype(object)
-
-
-def check_unicode(owner: str, text: str | bytes, row: int) -> None:
-    """ValueError for a text with half of a character, which UTF-8 cannot encode."""
-    if isinstance(text, bytes) or text.isascii():
-        return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        received = f"{text[error.start]!r} at character {error.start} of row {row}"
-        cure = 'It is half of a character. Replace it: `text.encode("utf-8", "replace").decode()`.'
-        raise ValueError(checks.row_message(owner, "texts must be valid Unicode", received, cure)) from error
 
 
 def as_table(owner: str, x: Any, *, first_row: int = 0, argument: str = "x[2]") -> np.ndarray:
@@ -249,7 +237,7 @@ def as_table(owner: str, x: Any, *, first_row: int = 0, argument: str = "x[2]") 
     for index, row in enumerate(rows, start=first_row):
         if not hasattr(row, "__iter__") or not all(isinstance(text, str | bytes) for text in row):
             raise TypeError(f"`{owner}`: texts must be strings. Received: {row!r} in row {index}.")
-        check_unicode(owner, "".join(text for text in row if isinstance(text, str)), index)
+        checks.unicode_text(owner, "".join(text for text in row if isinstance(text, str)), index)
     return filled_table([list(row) for row in rows], "", object)
 
 

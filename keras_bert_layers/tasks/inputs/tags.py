@@ -23,7 +23,7 @@ from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
 from keras_bert_layers.preprocessing.tokens.tokens import rows_of
 from keras_bert_layers.tag_scheme import NO_TAG, TagScheme
-from keras_bert_layers.tasks.feeding.columns import check_unicode, column_values, first_part, is_dataset, is_ragged
+from keras_bert_layers.tasks.feeding.columns import column_values, first_part, is_dataset, is_ragged
 
 IGNORED = NO_TAG
 FAR = np.iinfo(np.int32).max
@@ -66,7 +66,7 @@ def as_words(owner: str, x: Any, *, first_row: int = 0) -> tf.RaggedTensor:
     for number, row in enumerate(rows, start=first_row):
         if not isinstance(row, list | tuple | np.ndarray) or not all(isinstance(word, str | bytes) for word in row):
             raise TypeError(f"`{owner}`: words must be a list of strings. Received: {row!r} in row {number}.")
-        check_unicode(owner, " ".join(word for word in row if isinstance(word, str)), number)
+        checks.unicode_text(owner, " ".join(word for word in row if isinstance(word, str)), number)
     return _ragged([list(row) for row in rows], tf.string)
 
 

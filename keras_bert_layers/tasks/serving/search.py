@@ -17,6 +17,7 @@ from keras_bert_layers.export import Signature, onnx, write_saved_model
 from keras_bert_layers.export.saved_model import check_destination
 from keras_bert_layers.export.search.corpus import (
     CANDIDATES,
+    ENCODER,
     FLOAT32,
     VECTORS,
     Corpus,
@@ -29,6 +30,7 @@ from keras_bert_layers.export.search.onnx_graph import OnnxGraph
 from keras_bert_layers.export.search.saved_model_graph import SavedModelGraph
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, bounded_texts, check_max_bytes, with_bound
 from keras_bert_layers.export.text_task import TextTask
+from keras_bert_layers.losses import in_batch
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
 from keras_bert_layers.tasks.serving.export import check_strings, facts_of, requests_of, set_for_serving
 
@@ -138,16 +140,15 @@ class _Search:
         """Makes the vectors of the documents."""
         texts = [cut_text(text, self._max_bytes) for text in self._corpus.texts]
         vectors = np.asarray(self._encoder.encode_documents(texts, verbose=verbose), np.float32)
-        self._arrays = corpus_arrays(
-            self._corpus, scaled(vectors) if self._encoder.compares_cosines else vectors, self._kind
-        )
+        vectors = in_batch.unit(vectors) if self._encoder.compares_cosines else vectors
+        self._arrays = corpus_arrays(self._corpus, vectors, self._kind)
 
     def facts(self) -> dict[str, Any]:
         """The facts for the model card."""
         facts = facts_of(self._encoder, self._max_bytes) | {"parameters": self._encoder.count_params()}
         if self._cross_encoder is not None:
             facts["cross_encoder"] = facts_of(self._cross_encoder, self._max_bytes)
-        return facts | {"search": {**self._options, **search_facts(self._corpus, self._kind)}}
+        return facts | {"search": {**self._options, "vectors": self._kind, **self._corpus.facts()}}
 
     def write_saved_model(self, path: str | PathLike[str], *, version: int | str | None, warm_up: bool) -> Path:
         """Writes the SavedModel."""
@@ -195,7 +196,7 @@ class _Search:
         )
         # What `replace_documents` encodes with.
         text, document = graph.input("query"), onnx.OnnxModel(self._encoder, FLOAT32, graph)
-        graph.function("encode_documents", lambda: self._onnx_vectors("document", document, text))
+        graph.function(ENCODER, lambda: self._onnx_vectors("document", document, text))
         return graph.model({"query": (None,)}, {**answers, **cut})
 
     def _onnx_vectors(self, side: str, model: onnx.OnnxModel, texts: onnx.Tensor) -> onnx.Tensor:
@@ -209,14 +210,3 @@ class _Search:
             return None
         model, score = onnx.OnnxModel(task, FLOAT32, graph), task.onnx_functions()["serving_default"]
         return lambda queries, texts: score(model, queries, onnx.bounded_input(texts, most)[0])["score"].tensor
-
-
-def scaled(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length 1; zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)
-
-
-def search_facts(corpus: Corpus, kind: str) -> dict[str, Any]:
-    """What the model card states about a corpus."""
-    return {"vectors": kind, "ids": corpus.ids_are, "documents": len(corpus.rows), "texts": len(corpus.texts)}
