@@ -19,9 +19,9 @@ from keras_bert_layers.checkpoints.huggingface.families.table import family_of
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tokenizer
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
-from keras_bert_layers.checkpoints.sentence_transformers.multi_vector_encoder import write_multi_vector_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.writer import (
     checked_projections,
+    write_multi_vector_encoder,
     write_sentence_transformers,
     write_sparse_encoder,
 )

@@ -15,6 +15,7 @@ from keras_bert_layers.checkpoints.weights.table import dense_projection_rows
 MODULES_FILE = "modules.json"
 MODEL_FILE = "config_sentence_transformers.json"
 ENCODER_FILE = "sentence_bert_config.json"
+TOKEN_VECTORS = "token_embeddings"
 
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
@@ -154,7 +155,7 @@ def module_config(path: Path, module: str) -> dict[str, Any]:
 def check_encoder(path: Path, task: str = "feature-extraction", output: str = "last_hidden_state") -> None:
     """Refuses to pool another output of the encoder, by the keys of `sentence_bert_config.json` from 5.4 on."""
     values = json_file.optional_json(path)
-    for key, value in (("transformer_task", task), ("module_output_name", "token_embeddings")):
+    for key, value in (("transformer_task", task), ("module_output_name", TOKEN_VECTORS)):
         json_file.check_one_of(path, key, values.get(key, value), (value,), _CURE)
     modalities = json_file.check_object(path, "modality_config", values.get("modality_config") or {})
     text = json_file.check_object(path, "modality_config.text", modalities.get("text") or {})

@@ -1,4 +1,4 @@
-"""Reads and writes the files of multi-vector encoders (ColBERT): sentence-transformers' and PyLate's."""
+"""Reads the files of multi-vector encoders (ColBERT): sentence-transformers' and PyLate's."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import dataclasses
 import string
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     ENCODER_FILE,
     MODEL_FILE,
     MODULES_FILE,
     SIDES,
+    TOKEN_VECTORS,
     check_encoder,
     module_config,
     read_activation,
@@ -24,24 +24,11 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     read_prompts,
     side_prompts,
     unused_prompts,
-    written_activation,
 )
-from keras_bert_layers.checkpoints.sentence_transformers.writer import encoder_settings, write_chain
-from keras_bert_layers.checkpoints.weights.table import TOKEN_PROJECTION_ROWS, Layout
-from keras_bert_layers.checkpoints.written_model import WrittenModel
-
-if TYPE_CHECKING:
-    import keras
+from keras_bert_layers.checkpoints.weights.table import TOKEN_PROJECTION_ROWS
 
 _KIND, _PYLATE = "MultiVectorEncoder", "ColBERT"
 _CHAIN = ["Transformer", "Dense", "MultiVectorMask", "Normalize"]
-_PACKAGE, _TOKENS = "sentence_transformers.", "token_embeddings"
-_CLASSES = {
-    "": "base.modules.transformer.Transformer",
-    "1_Dense": "base.modules.dense.Dense",
-    "2_MultiVectorMask": "multi_vector_encoder.modules.multi_vector_mask.MultiVectorMask",
-    "3_Normalize": "base.modules.normalize.Normalize",
-}
 # sentence-transformers takes a directory with one of these for one of PyLate, whose queries are expanded by default.
 _ATTEND = ("attend_to_expansion_tokens", "attend_to_mask_tokens")
 _LENGTHS = ("query_length", "document_length")
@@ -135,7 +122,7 @@ def _width(path: Path, hidden_dim: int) -> int:
 def _check_names(path: Path, values: Mapping[str, Any]) -> None:
     """Refuses a module that reads or writes something else than the vectors of tokens."""
     for key in ("module_input_name", "module_output_name"):
-        json_file.check_one_of(path, key, values.get(key) or _TOKENS, (_TOKENS,))
+        json_file.check_one_of(path, key, values.get(key) or TOKEN_VECTORS, (TOKEN_VECTORS,))
 
 
 def _skiplist(path: Path) -> Any:
@@ -167,34 +154,3 @@ def _query_options(settings: Path, path: Path, values: Mapping[str, Any]) -> dic
         if options[name] is not None or (name == "query_length" and expansion is not None):
             json_file.check_integer(place, name, options[name], least=3)
     return options
-
-
-def write_multi_vector_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
-    """Writes the modules after the encoder, in the form that sentence-transformers reads from 6.0 on.
-
-    Args:
-        directory: the directory of the encoder's own files.
-        model: a `BertMultiVectorEncoder`.
-        max_length: the maximum length in tokens, special tokens included; None if it is not known.
-    """
-    names = {"module_input_name": _TOKENS, "module_output_name": _TOKENS}
-    widths = {"in_features": model.backbone.config.hidden_dim, "out_features": model.projection_dim}
-    dense = {**widths, "bias": False, "activation_function": written_activation("linear"), **names}
-    skiplist = {"skiplist_words": list(model.skiplist), "skiplist_tasks": ["document"], "keep_only_token_ids": None}
-    for folder, values in zip(list(_CLASSES)[1:], (dense, skiplist, names), strict=True):
-        (directory / folder).mkdir()
-        json_file.write_json(directory / folder / "config.json", values)
-    written = WrittenModel(model, Layout.HUGGINGFACE, owner="save_huggingface")
-    tensors = written.tensors(TOKEN_PROJECTION_ROWS, lambda name: name.removeprefix("dense."))
-    write_safetensors(directory / "1_Dense" / "model.safetensors", tensors)
-    expansion, length = model.query_expansion, model.query_length
-    settings = encoder_settings(max_length) | {
-        "query_length": length,
-        "document_length": model.document_length,
-        "query_expansion": None,
-    }
-    if expansion is not None:
-        fixed = {"strategy": "fixed", "attend": expansion == "attended", "token": None, "length": length}
-        settings |= {"query_length": None, "query_expansion": fixed}
-    chain = [(_PACKAGE + kind, folder) for folder, kind in _CLASSES.items()]
-    write_chain(directory, chain, model, settings, {"model_type": _KIND, "similarity_fn_name": "maxsim"})

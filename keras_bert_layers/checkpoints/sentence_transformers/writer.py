@@ -15,9 +15,10 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     MODEL_FILE,
     MODULES_FILE,
     POOLING_FLAGS,
+    TOKEN_VECTORS,
     written_activation,
 )
-from keras_bert_layers.checkpoints.weights.table import Layout, dense_projection_rows
+from keras_bert_layers.checkpoints.weights.table import TOKEN_PROJECTION_ROWS, Layout, dense_projection_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 # The import paths up to release 5.3, which later releases read too.
 _MODULE, _SPARSE_MODULE = "sentence_transformers.models", "sentence_transformers.sparse_encoder.models"
+_TOKEN_MODULES = {
+    "": "base.modules.transformer.Transformer",
+    "1_Dense": "base.modules.dense.Dense",
+    "2_MultiVectorMask": "multi_vector_encoder.modules.multi_vector_mask.MultiVectorMask",
+    "3_Normalize": "base.modules.normalize.Normalize",
+}
 
 
 def checked_projections(owner: str, model: keras.Model) -> list[tuple[int, str]]:
@@ -67,7 +74,7 @@ def write_sentence_transformers(directory: Path, model: keras.Model, *, max_leng
     if getattr(model, "truncate_dim", None) is not None:
         settings["truncate_dim"] = model.truncate_dim
     chain = [(f"{_MODULE}.{kind}", path) for kind, path in modules]
-    write_chain(directory, chain, model, encoder_settings(max_length), settings)
+    _write_chain(directory, chain, model, _encoder_settings(max_length), settings)
 
 
 def write_sparse_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
@@ -78,15 +85,48 @@ def write_sparse_encoder(directory: Path, model: keras.Model, *, max_length: int
     write_json(directory / "1_SpladePooling" / "config.json", values)
     settings = {"model_type": "SparseEncoder", "similarity_fn_name": "dot", "max_active_dims": model.max_active_dims}
     modules = [(f"{_SPARSE_MODULE}.MLMTransformer", ""), (f"{_SPARSE_MODULE}.SpladePooling", "1_SpladePooling")]
-    write_chain(directory, modules, model, encoder_settings(max_length), settings)
+    _write_chain(directory, modules, model, _encoder_settings(max_length), settings)
 
 
-def encoder_settings(max_length: int | None) -> dict[str, Any]:
+def write_multi_vector_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
+    """Writes the modules after the encoder, in the form that sentence-transformers reads from 6.0 on.
+
+    Args:
+        directory: the directory of the encoder's own files.
+        model: a `BertMultiVectorEncoder`.
+        max_length: the maximum length in tokens, special tokens included; None if it is not known.
+    """
+    names = {"module_input_name": TOKEN_VECTORS, "module_output_name": TOKEN_VECTORS}
+    widths = {"in_features": model.backbone.config.hidden_dim, "out_features": model.projection_dim}
+    dense = {**widths, "bias": False, "activation_function": written_activation("linear"), **names}
+    skiplist = {"skiplist_words": list(model.skiplist), "skiplist_tasks": ["document"], "keep_only_token_ids": None}
+    for folder, values in zip(list(_TOKEN_MODULES)[1:], (dense, skiplist, names), strict=True):
+        (directory / folder).mkdir()
+        write_json(directory / folder / "config.json", values)
+    written = WrittenModel(model, Layout.HUGGINGFACE, owner="save_huggingface")
+    tensors = written.tensors(TOKEN_PROJECTION_ROWS, lambda name: name.removeprefix("dense."))
+    write_safetensors(directory / "1_Dense" / "model.safetensors", tensors)
+    expansion, length = model.query_expansion, model.query_length
+    settings = _encoder_settings(max_length) | {
+        "query_length": length,
+        "document_length": model.document_length,
+        "query_expansion": None,
+    }
+    if expansion is not None:
+        fixed = {"strategy": "fixed", "attend": expansion == "attended", "token": None, "length": length}
+        settings |= {"query_length": None, "query_expansion": fixed}
+    chain = [(f"sentence_transformers.{kind}", folder) for folder, kind in _TOKEN_MODULES.items()]
+    _write_chain(
+        directory, chain, model, settings, {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"}
+    )
+
+
+def _encoder_settings(max_length: int | None) -> dict[str, Any]:
     """The settings of the encoder's file: its maximum length, if it is known."""
     return {} if max_length is None else {"max_seq_length": max_length, "do_lower_case": False}
 
 
-def write_chain(
+def _write_chain(
     directory: Path,
     modules: Sequence[tuple[str, str]],
     model: keras.Model,
