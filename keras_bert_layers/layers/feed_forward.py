@@ -28,6 +28,9 @@ class FeedForward(keras.layers.Layer):
     Call arguments:
         hidden: float `(..., hidden_dim)`.
 
+    Attributes:
+        has_gate: whether the first product has twice the width, for a gate and what it multiplies.
+
     Returns:
         Float `(..., hidden_dim)`.
 
@@ -42,7 +45,7 @@ class FeedForward(keras.layers.Layer):
         Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.3.
     """
 
-    _num_inner = 1  # products of the width `intermediate_dim` before the activation
+    has_gate = False
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class FeedForward(keras.layers.Layer):
         """Creates the two layers; the second is as wide as the input."""
         options: dict[str, Any] = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
         options["use_bias"] = self.use_bias
-        self.intermediate = dense(self._num_inner * self.intermediate_dim, name="intermediate", **options)
+        self.intermediate = dense((1 + self.has_gate) * self.intermediate_dim, name="intermediate", **options)
         self.output_projection = dense(input_shape[-1], name="output", **options)
         self.intermediate.build(input_shape)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
@@ -114,7 +117,7 @@ class GatedFeedForward(FeedForward):
         Shazeer 2020, GLU variants improve Transformer, https://arxiv.org/abs/2002.05202, section 2.
     """
 
-    _num_inner = 2
+    has_gate = True
 
     def call(self, hidden: Tensor) -> Any:
         """Transforms each token; see the class."""

@@ -71,6 +71,7 @@ MODERNBERT = {
     **{"bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3, "classifier_dropout": 0.25},
     "intermediate_size": 30,
 }
+NOMIC_BERT = {**BERT_SIZES, "max_position_embeddings": 40, "classifier_dropout": 0.25, "type_vocab_size": 3}
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -88,6 +89,17 @@ RELATIVES = {
     "roberta": ("Roberta", "XLMRoberta", ROBERTA),
     "mpnet": ("MPNet", "MPNet", MPNET),
     "modernbert": ("ModernBert", "ModernBert", MODERNBERT),
+    "nomic_bert": ("NomicBert", "NomicBert", NOMIC_BERT),
+    "nomic_bert_gelu": (
+        "NomicBert",
+        "NomicBert",
+        {
+            **NOMIC_BERT,
+            "hidden_act": "gelu",
+            "layer_norm_eps": 1e-5,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
+        },
+    ),
     "modernbert_mean": (
         "ModernBert",
         "ModernBert",
@@ -105,6 +117,8 @@ TASKS = {
 # All heads of five; of the others, the heads that read what they change.
 CASES = [
     *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert") for head in TASKS),
+    *(("nomic_bert", head) for head in TASKS if "Question" not in head and "Choice" not in head),
+    *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
     *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
     *((name, "Model") for name in ("distilbert_sinusoidal", "distilbert_relu", "camembert", "roberta")),
@@ -199,6 +213,7 @@ def make_theirs(torch, transformers, name, head):
     if head == "ForTokenClassification":
         labels = {"id2label": {0: "O", 1: "B-place", 2: "I-place"}}
     config = getattr(transformers, f"{beginning}Config")(**values, **labels)
+    torch.manual_seed(3)
     return randomised(torch, getattr(transformers, beginning + head)(config))
 
 
@@ -232,6 +247,8 @@ def tokenizer_of(our_models, name):
         return BytePairTokenizer(**byte_pair_models.modern())
     if name == "roberta":
         return BytePairTokenizer(*byte_pair_models.train(), stripping_tokens=["<mask>"])
+    if name == "nomic_bert":
+        return BertTokenizer(our_models.VOCABULARY, reference="huggingface")
     special = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
     return BertTokenizer(
         [*list(special.values())[:4], *our_models.VOCABULARY[5:], "<mask>"],
@@ -253,7 +270,7 @@ def their_encoder(transformers, name, tokenizer, directory):
 
 def make_ours(our_models, name, kind):
     """A small random model of a relative with its tokenizer, of one of the kinds of `our_models`."""
-    if name in ("roberta", "mpnet", "modernbert"):
+    if name in ("roberta", "mpnet", "modernbert", "nomic_bert"):
         transformers, tokenizer = pytest.importorskip("transformers"), tokenizer_of(our_models, name)
         with tempfile.TemporaryDirectory() as directory:
             backbone = load_backbone(their_encoder(transformers, name, tokenizer, directory))
@@ -269,7 +286,9 @@ def make_ours(our_models, name, kind):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "cross_encoder"])
-@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert"])
+@pytest.mark.parametrize(
+    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+)
 def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     task = make_ours(our_models, name, kind)
     directory = save_huggingface(task, tmp_path / "ours")
@@ -288,7 +307,9 @@ def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     np.testing.assert_array_equal(again.predict(texts, verbose=0), task.predict(texts, verbose=0))
 
 
-@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert"])
+@pytest.mark.parametrize(
+    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+)
 def test_sentence_encoders(our_models, tmp_path, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of another project
@@ -336,7 +357,7 @@ def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_pa
         )
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert"])
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert"])
 def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, name):
     """PEFT reads what LoRA learned, and so does `load_task`."""
     peft = pytest.importorskip("peft")
@@ -360,7 +381,7 @@ def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, na
     np.testing.assert_allclose(expected, theirs, rtol=0, atol=TOLERANCE)
     for file in directory.iterdir():
         (base / file.name).write_bytes(file.read_bytes())
-    again = load_task(base, preprocessor=None)
+    again = load_task(base, task="classifier", preprocessor=None)
     np.testing.assert_allclose(
         again.predict({**ids, "segment_ids": 0 * ids["token_ids"]}, verbose=0), expected, rtol=0, atol=1e-5
     )

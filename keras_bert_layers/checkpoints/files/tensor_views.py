@@ -1,6 +1,6 @@
 """Views of stored tensors: of several files as one, under other names, and of 8-bit weights with their scales."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,50 @@ class TensorView:
         """Reads the bytes of one tensor, if the file's reader can."""
         file, stored = self._homes[name]
         return file.read_bytes(stored)  # type: ignore[attr-defined, no-any-return]
+
+
+class PiecesOfTensors:
+    """Pieces of the tensors of a file, each of equal size along the first axis, as one `TensorFile`.
+
+    Args:
+        file: the file.
+        pieces: name -> the tensor's name in the file, which piece of it, and the number of its pieces.
+    """
+
+    def __init__(self, file: TensorFile, pieces: Mapping[str, tuple[str, int, int]]):
+        self._file, self._pieces = file, pieces
+        self.infos = {}
+        for name, (stored, _, count) in pieces.items():
+            dtype, shape = file.infos[stored]
+            self.infos[name] = TensorInfo(dtype, (shape[0] // count, *shape[1:]) if shape else shape)
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads one tensor of a float dtype as float32."""
+        stored, index, count = self._pieces[name]
+        array = self._file.read(stored)
+        return array if count == 1 else np.split(array, count)[index]
+
+
+class JoinedTensors:
+    """Tensors that are joined along the first axis, as one `TensorFile`.
+
+    Args:
+        file: the tensors.
+        pieces: name -> the names of its pieces, in their order.
+    """
+
+    def __init__(self, file: TensorFile, pieces: Mapping[str, Sequence[str]]):
+        self._file, self._pieces = file, pieces
+        self.infos = {}
+        for name, own in pieces.items():
+            shapes = [file.infos[piece].shape for piece in own]
+            rows = (sum(shape[0] for shape in shapes), *shapes[0][1:]) if len(own) > 1 else shapes[0]
+            self.infos[name] = TensorInfo("F32", rows)
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads one tensor as float32."""
+        arrays = [self._file.read(piece) for piece in self._pieces[name]]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def joined_tensors(files: Iterable[tuple[str, TensorFile]]) -> TensorView:

@@ -142,6 +142,7 @@ def _matrices(rows: Iterable[WeightRow]) -> Iterator[WeightRow]:
     for row in rows:
         if row.huggingface is not None and re.fullmatch(r"encoder_block_.*/kernel", row.ours):
             ours, theirs = row.ours.removesuffix("kernel"), row.huggingface.name.removesuffix("weight")
-            for letter, part in (("a", None), ("b", row.qkv_index)):
+            for letter, part in (("a", None), ("b", row.part_index)):
                 stored = StoredWeight(f"{theirs}lora_{letter.upper()}.weight", Transform.TRANSPOSE)
-                yield WeightRow(f"{ours}lora_kernel_{letter}", huggingface=stored, qkv_index=part)
+                name = f"{ours}lora_kernel_{letter}"
+                yield WeightRow(name, huggingface=stored, part_index=part, num_parts=row.num_parts)

@@ -295,6 +295,7 @@ class HuggingFaceDirectory(Checkpoint):
     def _encoder_tensors(self) -> TensorFile:
         """The tensors of the encoder and its head, with the adapter that is beside them."""
         tensors, notes = open_weights(self.folder, self.weights_file, owner=self.owner)
+        tensors = self.family.names.of_modules(tensors)
         if is_there(self.folder / ADAPTER_CONFIG):
             adapter = open_adapter(self.folder, owner=self.owner)
             with naming(self.folder / ADAPTER_CONFIG):

@@ -250,7 +250,8 @@ def save_huggingface(
             write_sparse_encoder(unfinished, model, max_length=max_length)
         elif isinstance(model, BertCrossEncoder):
             write_cross_encoder(unfinished, model)
-        write_safetensors(unfinished / "model.safetensors", written.tensors(form.rows, form.file_name))
+        tensors = form.family.names.of_files(written.tensors(form.rows, form.file_name))
+        write_safetensors(unfinished / "model.safetensors", tensors)
         if onnx:
             _write_onnx(unfinished / "onnx", model)
     return Path(directory)

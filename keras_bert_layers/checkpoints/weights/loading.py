@@ -75,7 +75,7 @@ def load_weights(
     for match in matches:
         _check_tensor(match, tuple(variables[match.row.ours].shape), tensors, checkpoint)
     order = {row.ours: index for index, row in reversed(list(enumerate(rows)))}
-    matches.sort(key=lambda match: (order[match.row.ours], match.row.qkv_index or 0))
+    matches.sort(key=lambda match: (order[match.row.ours], match.row.part_index or 0))
     for path, parts in itertools.groupby(matches, key=lambda match: match.row.ours):
         _assign(variables[path], list(parts), tensors, checkpoint)
     for row in new_rows:
@@ -120,8 +120,8 @@ def check_sizes(rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: Tens
 
 def _inner_width(checkpoint: Checkpoint) -> int:
     """The width of the first product of a feed-forward layer, which with a gate has two parts."""
-    has_gate = checkpoint.parts is not None and checkpoint.parts.feed_forward is not None
-    return (2 if has_gate else 1) * checkpoint.config.intermediate_dim
+    feed_forward = None if checkpoint.parts is None else checkpoint.parts.feed_forward
+    return (1 + getattr(feed_forward, "has_gate", False)) * checkpoint.config.intermediate_dim
 
 
 def check_num_layers(checkpoint: Checkpoint, tensors: TensorFile) -> None:
@@ -211,7 +211,7 @@ def _check_tensor(match: _Match, shape: tuple[int, ...], tensors: TensorFile, ch
 
 
 def _assign(variable: keras.Variable, parts: Sequence[_Match], tensors: TensorFile, checkpoint: Checkpoint) -> None:
-    """Assigns one weight from its tensor, or from its three."""
+    """Assigns one weight from its tensor, or from those of its parts."""
     value = aligned_zeros(tuple(variable.shape))
     for match in parts:
         _read(match, match.row.part(value), tensors, checkpoint)

@@ -79,6 +79,10 @@ class StoredWeight:
     alias: str | None = None
 
 
+PART_NAMES = {2: ("gate", "up"), 3: ("query", "key", "value")}
+"""The parts of a kernel that does several products at once, by their number."""
+
+
 @dataclasses.dataclass(frozen=True)
 class WeightRow:
     """A row of the table: a stored tensor, and the weight of our model that it is a part or all of.
@@ -88,10 +92,11 @@ class WeightRow:
         google: the tensor in checkpoints of google-research/bert; None if they have no such weight.
         huggingface: the tensor in the layout of HuggingFace transformers, without the prefix `bert.`.
         kerashub: the weight's `path` in KerasHub's model.
-        qkv_index: the third of our weight's last axis that the tensor is (0 query, 1 key, 2 value); None for all of it.
+        part_index: which part of our weight's last axis the tensor is, as 0 query, 1 key, 2 value; None for all of it.
+        num_parts: how many parts of equal width the axis has.
 
     Examples:
-        >>> row = WeightRow("attention/query_key_value/bias", qkv_index=1)
+        >>> row = WeightRow("attention/query_key_value/bias", part_index=1)
         >>> row.part(np.arange(6))
         array([2, 3])
         >>> row.part_shape((6,))
@@ -102,7 +107,8 @@ class WeightRow:
     google: StoredWeight | None = None
     huggingface: StoredWeight | None = None
     kerashub: StoredWeight | None = None
-    qkv_index: int | None = None
+    part_index: int | None = None
+    num_parts: int = 3
 
     def stored(self, layout: Layout) -> StoredWeight | None:
         """The cell of a layout; None if it has no such weight."""
@@ -110,14 +116,14 @@ class WeightRow:
 
     def part(self, array: np.ndarray) -> np.ndarray:
         """The part of our weight that this row describes; a view."""
-        if self.qkv_index is None:
+        if self.part_index is None:
             return array
-        width = array.shape[-1] // 3
-        return array[..., self.qkv_index * width : (self.qkv_index + 1) * width]
+        width = array.shape[-1] // self.num_parts
+        return array[..., self.part_index * width : (self.part_index + 1) * width]
 
     def part_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of `part` for a weight of this shape."""
-        return shape if self.qkv_index is None else (*shape[:-1], shape[-1] // 3)
+        return shape if self.part_index is None else (*shape[:-1], shape[-1] // self.num_parts)
 
 
 # Our weight of a layer -> the end of its name in each dialect, and its transform. torch stores a kernel as (outputs,
@@ -252,25 +258,29 @@ SPAN_ROWS = _layer(_OUTPUT, "span_head/dense", "cls/squad/", None, "qa_outputs")
 MULTIPLE_CHOICE_ROWS = _layer(_DENSE, "multiple_choice_head/dense", None, None, "classifier")  # [H, 1] [1]
 
 
-def _block_rows(index: int, *, is_merged: bool) -> Iterator[WeightRow]:
-    """The rows of an encoder block."""
+def _block_rows(index: int, *, is_merged: bool, has_gate: bool) -> Iterator[WeightRow]:
+    """The rows of an encoder block; without `is_merged`, each product of a merged kernel has a tensor of its own."""
 
     def layer(weights: _Ends, ours: str, name: str, kerashub: str) -> tuple[WeightRow, ...]:
         google = f"bert/encoder/layer_{index}/{name}"
         return _layer(weights, f"encoder_block_{index}/{ours}", google, f"transformer_layer_{index}/{kerashub}")
 
-    for part, name in enumerate(() if is_merged else ("query", "key", "value")):  # [H, H] [H]
+    for part, name in enumerate(() if is_merged else PART_NAMES[3]):  # [H, H] [H]
         names = f"attention/self/{name}", f"self_attention_layer/{name}"
         for row in layer(_HEADS_OUT, "attention/query_key_value", *names):
-            yield dataclasses.replace(row, qkv_index=part)
+            yield dataclasses.replace(row, part_index=part)
     if is_merged:  # [H, 3 H] [3 H]
         yield from layer(_DENSE, "attention/query_key_value", "attention/self/query_key_value", "none")
     # [H, H] [H]
     yield from layer(_HEADS_IN, "attention/output", "attention/output/dense", "self_attention_layer/attention_output")
     # [H] [H]
     yield from layer(_NORM, "attention_layer_norm", "attention/output/LayerNorm", "self_attention_layer_norm")
-    # [H, I] [I]
-    yield from layer(_DENSE, "feed_forward/intermediate", "intermediate/dense", "feedforward_intermediate_dense")
+    # [H, I] [I], or of a gate and what it multiplies
+    for part, name in enumerate(PART_NAMES[2] if has_gate and not is_merged else ()):
+        for row in layer(_DENSE, "feed_forward/intermediate", f"intermediate/{name}", "none"):
+            yield dataclasses.replace(row, part_index=part, num_parts=2)
+    if is_merged or not has_gate:
+        yield from layer(_DENSE, "feed_forward/intermediate", "intermediate/dense", "feedforward_intermediate_dense")
     # [I, H] [H]
     yield from layer(_DENSE, "feed_forward/output", "output/dense", "feedforward_output_dense")
     # [H] [H]
@@ -298,9 +308,10 @@ def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple
     is_absent = {1: not config.num_segments, 2: not has_positions}
     rows = [row for index, row in enumerate(EMBEDDING_ROWS) if not is_absent.get(index)]
     rows += () if config.embedding_dim is None else PROJECTION_ROWS
+    has_gate = parts is not None and getattr(parts.feed_forward, "has_gate", False)
     for index in range(config.num_layers):
-        # The only encoder without biases, ModernBERT, stores query, key and value as one tensor.
-        rows += _block_rows(index, is_merged=parts is not None and not parts.use_bias)
+        # The only encoder without any biases, ModernBERT, stores query, key and value as one tensor.
+        rows += _block_rows(index, is_merged=parts is not None and not parts.use_bias, has_gate=has_gate)
     rows += RELATIVE_POSITION_ROWS if has_table else ()
     if parts is None or parts.are_of_bert:
         return tuple(rows)
@@ -329,8 +340,15 @@ def head_rows(head: tuple[WeightRow, ...], parts: EncoderParts | None = None) ->
 
 
 def _with_biases(rows: Iterable[WeightRow], parts: EncoderParts) -> tuple[WeightRow, ...]:
-    """The rows of layers that have biases only with `use_bias`."""
-    return tuple(row for row in rows if parts.use_bias or not row.ours.endswith(("/bias", "/beta")))
+    """The rows without those of biases that the encoder does not have: a part of its own knows its biases."""
+    own = {"attention": parts.attention, "feed_forward": parts.feed_forward}
+    has_bias = {name: getattr(part, "use_bias", True) for name, part in own.items() if part is not None}
+
+    def is_there(name: str) -> bool:
+        layer = name.split("/")[1] if name.startswith("encoder_block_") else ""
+        return has_bias.get(layer, parts.use_bias) or not name.endswith(("/bias", "/beta"))
+
+    return tuple(row for row in rows if is_there(row.ours))
 
 
 def backbone_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:

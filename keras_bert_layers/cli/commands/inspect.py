@@ -102,7 +102,7 @@ def _tokenizer_facts(options: Mapping[str, Any], max_length: int) -> dict[str, A
 
 def _weight_facts(checkpoint: Checkpoint) -> dict[str, Any]:
     """The weights of the encoder and of every trained head, with their tensors."""
-    from keras_bert_layers.checkpoints.weights.table import backbone_rows
+    from keras_bert_layers.checkpoints.weights.table import PART_NAMES, backbone_rows
 
     infos = checkpoint.weights.infos
     names = checkpoint.stored_names(infos)
@@ -115,7 +115,7 @@ def _weight_facts(checkpoint: Checkpoint) -> dict[str, Any]:
         known.update(options)
         stored = names[options[0]] if options else None
         dtype, shape = infos[stored] if stored else (None, None)
-        part = None if row.qkv_index is None else ("query", "key", "value")[row.qkv_index]
+        part = None if row.part_index is None else PART_NAMES[row.num_parts][row.part_index]
         weights.append({"ours": row.ours, "part": part, "stored": stored, "dtype": dtype, "shape": shape})
     read = {weight["stored"] for weight in weights} - {None}
     others = []

@@ -62,7 +62,7 @@ def test_a_name_stands_for_one_weight(layout):
 
 
 def test_names_within_a_column_belong_to_one_place():
-    places = [(row.ours, row.qkv_index) for row in backbone_rows(FACTORISED)]
+    places = [(row.ours, row.part_index) for row in backbone_rows(FACTORISED)]
     assert len(set(places)) == len(places)
 
 
@@ -97,7 +97,7 @@ NUM_HEADS = 3
 
 def test_parts_put_together_are_the_whole():
     whole = np.arange(4 * 15).reshape(4, 15)
-    rows = [WeightRow("kernel", qkv_index=third) for third in range(3)]
+    rows = [WeightRow("kernel", part_index=third) for third in range(3)]
     np.testing.assert_array_equal(np.concatenate([row.part(whole) for row in rows], axis=-1), whole)
     assert {row.part(whole).shape for row in rows} == {rows[0].part_shape((4, 15))} == {(4, 5)}
 
@@ -128,5 +128,5 @@ def test_a_head_is_a_run_of_neighbours():
 
 
 def test_a_layout_without_the_weight():
-    row = WeightRow("bias", google=StoredWeight("bias"), kerashub=StoredWeight("b"), qkv_index=2)
+    row = WeightRow("bias", google=StoredWeight("bias"), kerashub=StoredWeight("b"), part_index=2)
     assert [row.stored(layout) is None for layout in Layout] == [False, True, False]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks, keys
+from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
+from keras_bert_layers.checkpoints.files.tensor_views import JoinedTensors, PiecesOfTensors
 from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ class TensorNames:
         is_by_class: whether a name in a head is of another weight in each class.
         has_one_bias: whether the masked language model's bias has one name, where BERT has a second for the decoder's.
         ignored: beginning of a tensor's name -> why it may be ignored.
+        in_files: part of a name in files -> what transformers' modules have in its place; both are read.
+        merged: part of a name in files, after that, of a tensor that is several of the modules', in this order.
+        prefix_in_files: a prefix that older files have in place of `prefix`.
     """
 
     prefix: str = "bert."
@@ -55,6 +60,9 @@ class TensorNames:
     is_by_class: bool = False
     has_one_bias: bool = False
     ignored: Mapping[str, str] = _empty()
+    in_files: Mapping[str, str] = _empty()
+    merged: Mapping[str, tuple[str, ...]] = _empty()
+    prefix_in_files: str = ""
 
     def table_name(self, name: str, bert_class: str | None = None) -> str:
         """BERT's name, without a prefix, for the name of a tensor in a file.
@@ -76,6 +84,30 @@ class TensorNames:
             if not self.is_by_class or name_of_class == bert_class:
                 renames |= more
         return _renamed(name, renames)
+
+    def of_modules(self, tensors: TensorFile) -> TensorFile:
+        """The tensors of a file by the names of transformers' modules, which differ for `in_files` and `merged`."""
+        if not (self.in_files or self.merged):
+            return tensors
+        pieces: dict[str, tuple[str, int, int]] = {}
+        for stored, info in tensors.infos.items():
+            name = _replaced(stored.removeprefix(self.prefix_in_files), self.in_files)
+            part = next((part for part in self.merged if part in name), "")
+            own = self.merged.get(part, (part,))
+            if not info.shape or info.shape[0] % len(own):
+                own = (part,)  # a tensor of another shape, which is refused under its own name
+            pieces |= {name.replace(part, to, 1): (stored, index, len(own)) for index, to in enumerate(own)}
+        return PiecesOfTensors(tensors, pieces)
+
+    def of_files(self, tensors: TensorFile) -> TensorFile:
+        """The inverse of `of_modules`, for tensors to write."""
+        joined: dict[str, list[str]] = {}
+        whole = {to: (part, index) for part, own in self.merged.items() for index, to in enumerate(own)}
+        for name in tensors.infos:
+            to, (part, index) = next(((to, whole[to]) for to in whole if to in name), ("", ("", 0)))
+            stored = _replaced(name.replace(to, part, 1), _inverse(self.in_files))
+            joined.setdefault(stored, []).insert(index, name)
+        return JoinedTensors(tensors, joined) if self.in_files or self.merged else tensors
 
     def unread_poolers(self, names: Collection[str]) -> set[str]:
         """The tensors of the encoder's pooler, if a head has a layer in its place: no class reads both."""
@@ -127,6 +159,13 @@ def _renamed(name: str, renames: Mapping[str, str]) -> str:
     for old, new in renames.items():
         if name.startswith(old):
             return new + name.removeprefix(old)
+    return name
+
+
+def _replaced(name: str, parts: Mapping[str, str]) -> str:
+    """The name with others in place of parts of it, wherever they stand."""
+    for old, new in parts.items():
+        name = name.replace(old, new, 1)
     return name
 
 
@@ -187,6 +226,7 @@ class Family:
         default_tokenizers: `model_type` -> the class that `AutoTokenizer` of transformers 5 takes where no file names
             one.
         parts: how `config.json` states the parts that are not BERT's.
+        todays: what makes the content of a `config.json` of today's form of one of an older form.
     """
 
     title: str = "BERT"
@@ -209,6 +249,7 @@ class Family:
     tokenizer_class: str = "BertTokenizer"
     default_tokenizers: Mapping[str, str] = _empty()
     parts: PartsForm = dataclasses.field(default_factory=PartsForm)
+    todays: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 
     def bert_class(self, name: str) -> str:
         """The name of BERT's class for one of the family's; any other name stays.
@@ -237,6 +278,7 @@ class Family:
         Raises:
             ValueError: a key is missing, or has a value that is not implemented.
         """
+        values = self.todays(values)
         stated = stated_names(values)
         keys.check_only(owner, values, self.only)
         read = values.keys() - self.unread

@@ -11,6 +11,7 @@ from keras_bert_layers.checkpoints.huggingface.families.electra import ELECTRA
 from keras_bert_layers.checkpoints.huggingface.families.family import BERT, READER, Family, stated_names
 from keras_bert_layers.checkpoints.huggingface.families.modernbert import MODERNBERT
 from keras_bert_layers.checkpoints.huggingface.families.mpnet import MPNET
+from keras_bert_layers.checkpoints.huggingface.families.nomic_bert import NOMIC_BERT
 from keras_bert_layers.checkpoints.huggingface.families.roberta import ROBERTA, XLM_ROBERTA
 from keras_bert_layers.config import BertConfig
 
@@ -25,6 +26,7 @@ FAMILIES = (
     ROBERTA,
     MPNET,
     MODERNBERT,
+    NOMIC_BERT,
 )
 
 # How models that may be taken for a BERT differ from it. The rest of their configs is not read.
@@ -32,7 +34,6 @@ _OTHER_TYPES = {
     "albert": "ALBERT has one block that all layers share, and SentencePiece tokens.",
     "deberta": "DeBERTa's attention reads content and relative positions apart.",
     "deberta-v2": "DeBERTa's attention reads content and relative positions apart, and its tokens are SentencePiece's.",
-    "nomic_bert": "NomicBERT has rotary positions and gated layers.",
 }
 
 
