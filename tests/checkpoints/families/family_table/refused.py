@@ -11,7 +11,8 @@ _SPARSE = "sentence_transformers.sparse_encoder.models"
 def _other(name: str, model_type: str, architecture: str, note: str, **more: Any) -> Family:
     """A model type other than BERT: its config is refused before anything else is read."""
     config = {**BERT, "model_type": model_type, "architectures": [architecture], **more.pop("config", {})}
-    return Family(name=name, config=config, note=note, refused=f"model_type.*{model_type}", **more)
+    refused = more.pop("refused", f"model_type.*{model_type}")
+    return Family(name=name, config=config, note=note, refused=refused, **more)
 
 
 REFUSED = (
@@ -39,11 +40,12 @@ REFUSED = (
     _other("microsoft/deberta-base", "deberta", "DebertaForMaskedLM", "other attention"),
     _other("microsoft/deberta-v3-base", "deberta-v2", "DebertaV2ForMaskedLM", "other attention"),
     _other(
-        "nomic-ai/nomic-embed-text-v1.5",
+        "nomic-ai/nomic-embed-text-v2-moe",
         "nomic_bert",
         "NomicBertModel",
-        "a program of its own; rotary positions",
-        config={"auto_map": {"AutoModel": "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel"}},
+        "a mixture of experts",
+        config={"moe_every_n_layers": 2, "num_experts": 8},
+        refused="moe_every_n_layers.*mixture of experts",
     ),
     _other(
         "Alibaba-NLP/gte-base-en-v1.5",

@@ -1,8 +1,8 @@
-"""MPNet and ModernBERT: encoders, sentence encoders, classifiers and others."""
+"""MPNet, ModernBERT and NomicBERT: encoders, sentence encoders, classifiers and others."""
 
 from typing import Any
 
-from family_table.configs import SIZES, XLM_R, labels, modules, tokenizer
+from family_table.configs import SAVED, SIZES, XLM_R, labels, modules, tokenizer
 from family_table.family import Family
 
 _MPNET: dict[str, Any] = {
@@ -94,6 +94,25 @@ def _modern(architecture: str, **more: Any) -> dict[str, Any]:
     return {"config": config, "makes": architecture, "vocabulary": "modernbert"}
 
 
+# The keys of the code that was in the repositories, and beside them, in newer revisions, those of transformers 5.
+_NOMIC: dict[str, Any] = {
+    **{"n_embd": 16, "n_layer": 2, "n_head": 4, "n_inner": 24, "n_positions": 48, "vocab_size": None},
+    **{"activation_function": "swiglu", "layer_norm_epsilon": 1e-12, "initializer_range": 0.02, "type_vocab_size": 2},
+    **dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_first_dropout"), 0.0),
+    **dict.fromkeys(("causal", "prenorm", "parallel_block", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"), False),
+    **dict.fromkeys(("parallel_block_tied_norm", "use_rms_norm", "rotary_emb_interleaved"), False),
+    **dict.fromkeys(("fused_bias_fc", "fused_dropout_add_ln", "dense_seq_output", "use_xentropy"), True),
+    **dict.fromkeys(("rotary_emb_scale_base", "rotary_scaling_factor", "bos_token_id", "eos_token_id"), None),
+    **{"rotary_emb_base": 1000, "rotary_emb_fraction": 1.0, "max_trained_positions": 32, "scale_attn_weights": True},
+    **{"pad_vocab_size_multiple": 64, "use_flash_attn": True, "use_cache": True, "model_type": "nomic_bert"},
+    "scale_attn_by_inverse_layer_idx": False,
+    "reorder_and_upcast_attn": False,
+    "architectures": ["NomicBertModel"],
+    "auto_map": {"AutoModel": "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel"},
+    **{key: value for key, value in SIZES.items() if value is not None},
+    **{"hidden_act": "silu", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "layer_norm_eps": 1e-12},
+    **{"max_position_embeddings": 32, "rope_parameters": {"rope_theta": 1000.0, "rope_type": "default"}},
+}
 RELATIVES = (
     Family(
         name="microsoft/mpnet-base",
@@ -167,5 +186,14 @@ RELATIVES = (
         task="classifier",
         files=_MODERN_FILES,
         labels=("entailment", "neutral", "contradiction"),
+    ),
+    Family(
+        name="nomic-ai/nomic-embed-text-v1.5",
+        config=_NOMIC,
+        makes="NomicBertModel",
+        task="sentence_encoder",
+        files=tokenizer({**SAVED, "model_max_length": 8192}) | modules(max_length=8192),
+        warns="auto_map",
+        note="rotary positions, gated layers; keys of its former code and of transformers 5",
     ),
 )
