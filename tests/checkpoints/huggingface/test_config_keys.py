@@ -137,7 +137,10 @@ def test_huggingface_bookkeeping_is_ignored():
     assert config_from_huggingface({**HUGGINGFACE, **bookkeeping}) == config_from_huggingface(HUGGINGFACE)
 
 
-_TYPES = "be one of ['bert', 'distilbert', 'electra', 'xlm-roberta', 'camembert', 'roberta', 'mpnet', 'modernbert', 'nomic_bert']"
+_TYPES = (
+    "be one of ['bert', 'distilbert', 'electra', 'xlm-roberta', 'camembert', 'roberta', 'mpnet', 'modernbert', "
+    "'nomic_bert']"
+)
 
 
 @pytest.mark.parametrize(
