@@ -336,7 +336,7 @@ for folder in sys.argv[2:]:
 @pytest.mark.slow
 def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_path):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
-    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert"]
+    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert"]
     for name in names:
         directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / name)
         load_task(directory).export(tmp_path / "served" / name)
@@ -405,7 +405,7 @@ def their_losses(torch, model, batches):
     return losses
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean"])
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert"])
 def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
     """Without dropout, the losses of fine-tuning are the same numbers."""
     values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
