@@ -125,7 +125,7 @@ def _kind(folder: Path, config: Mapping[str, Any], default_class: str | None) ->
     kind = class_by_model(named, default_class)
     if kind != named:
         warnings.warn(
-            f"{named_by}: `tokenizer_class` is {named}, whose kind of tokenizer the files do not hold. They are read as "
+            f"{named_by}: `tokenizer_class` is {named}, which does not read what the files hold. They are read as "
             f"{kind}'s, as the model type states; transformers 5 reads single letters. To cure it there too, write "
             f'"tokenizer_class": "{kind}".',
             stacklevel=7,
