@@ -77,7 +77,10 @@ def read_differently(source: str | os.PathLike[str]) -> list[dict[str, str]]:
         _lengths,
     )
     rules += (_lowercase, _pooling, _prompts, _positions, _numbers)
-    names, kinds = ("part", "program", "text", "difference"), (TypeError, AttributeError, ValueError, LookupError)
+    names, kinds = (
+        ("part", "program", "text", "difference"),
+        (TypeError, AttributeError, ValueError, ArithmeticError, LookupError),
+    )
     with damaged(f"{checkpoint}: the files must be those of a tokenizer and an encoder", kinds):
         files = _Files(checkpoint)
         return [dict(zip(names, row, strict=True)) for rule in rules for row in rule(files)]
