@@ -12,6 +12,7 @@ from keras_bert_layers.checkpoints.kerashub.writer import save_kerashub as save_
 from keras_bert_layers.checkpoints.loaders import load_backbone as load_backbone
 from keras_bert_layers.checkpoints.loaders import load_preprocessor as load_preprocessor
 from keras_bert_layers.checkpoints.loaders import load_tokenizer as load_tokenizer
+from keras_bert_layers.checkpoints.reading_differences import read_differently as read_differently
 from keras_bert_layers.checkpoints.task_loader import load_task as load_task
 from keras_bert_layers.checkpoints.weights.reports import LoadReport as LoadReport
 from keras_bert_layers.checkpoints.weights.reports import load_report as load_report

@@ -135,6 +135,7 @@ def onnx_facts(path: Path, *, owner: str) -> dict[str, Any]:
             "tokenizer": tokenizer,
             "weights": tensors,
             "other_tensors": [],
+            "read_differently": [],
             "problems": {},
         }
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -1,8 +1,8 @@
 """Show the facts of a checkpoint, without loading it.
 
 Shows a checkpoint's layout, tasks, number of parameters, config, tokenizer, and every weight: its name in the model and
-in the file, its dtype and its shape. No weight is loaded. If a part cannot be read, its place shows the error that
-loading would raise.
+in the file, its dtype and its shape, and what other programs read differently in the same directory. No weight is
+loaded. If a part cannot be read, its place shows the error that loading would raise.
 
 SOURCE is as for convert, or an .onnx file that convert wrote.
 
@@ -58,29 +58,35 @@ def facts_of(source: str) -> dict[str, Any]:
     Returns:
         Plain values: `source`, `layout`, `tasks` (each with `name` and `options`), `parameters`, `config`, `tokenizer`,
         `weights` (each with `ours`, `part`, `stored`, `dtype` and `shape`; `stored` is None if the checkpoint lacks
-        it), `other_tensors` (each with `stored`, `dtype`, `shape` and the `reason` why it is left out, or None), and
-        `problems`: the errors of what could not be read, by the names above.
+        it), `other_tensors` (each with `stored`, `dtype`, `shape` and the `reason` why it is left out, or None),
+        `read_differently` (the entries of `checkpoints.read_differently`), and `problems`: the errors of what could not
+        be read, by the names above.
 
     Raises:
         CheckpointError: there is no such source, or its config cannot be read.
     """
     source = source_of(source)
-    if path := keras_file(source):
-        return _keras_facts(path)
+    if file := keras_file(source):
+        return _keras_facts(file)
     if Path(source).suffix == SUFFIX:
         return onnx_facts(Path(source), owner=OWNER)
     from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
+    from keras_bert_layers.checkpoints.reading_differences import read_differently
 
-    checkpoint = open_checkpoint(resolve(source, owner=OWNER), owner=OWNER)
+    path = resolve(source, owner=OWNER)
+    checkpoint = open_checkpoint(path, owner=OWNER)
     facts: dict[str, Any] = {"source": source, "layout": checkpoint.layout.value, "tasks": None, "parameters": None}
-    facts.update(config=checkpoint.config.to_dict(), tokenizer=None, weights=[], other_tensors=[], problems={})
+    facts.update(config=checkpoint.config.to_dict(), tokenizer=None, weights=[], other_tensors=[])
+    facts.update(read_differently=[], problems={})
     with _error_noted(facts["problems"], "tasks"):
         facts["tasks"] = [{"name": task.name, "options": dict(task.options)} for task in checkpoint.trained_heads()]
     with _error_noted(facts["problems"], "tokenizer"):
         facts["tokenizer"] = _tokenizer_facts(checkpoint.tokenizer_options(), checkpoint.max_length())
     with _error_noted(facts["problems"], "weights"):
         facts.update(_weight_facts(checkpoint))
+    with _error_noted(facts["problems"], "read_differently"):
+        facts["read_differently"] = read_differently(path)
     return facts
 
 
@@ -163,6 +169,7 @@ def _keras_facts(path: Path) -> dict[str, Any]:
         "tokenizer": preprocessor and _tokenizer_facts(preprocessor["tokenizer"]["config"], preprocessor["max_length"]),
         "weights": tensors,
         "other_tensors": [],
+        "read_differently": [],
         "problems": {},
     }
 
@@ -209,6 +216,8 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
         for row in facts["other_tensors"]
     ]
     yield from _table(("not read", "dtype", "shape", "why"), others)
+    entries = [(row["part"], row["program"], row["text"], row["difference"]) for row in facts["read_differently"]]
+    yield from _table(("read differently", "by", "in the text", "how"), entries)
 
 
 def _tasks(tasks: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 """`inspect`: the facts of every layout, and of damaged checkpoints."""
 
 import json
+import shutil
 
 import pytest
 
@@ -39,6 +40,16 @@ def test_text_for_people(run, encoder, capsys):
     assert "  hidden_dim           15\n" in shown
     assert "pooler/dense/kernel " in shown
     assert " pooler.dense.weight " in shown
+
+
+def test_what_others_read_differently(run, encoder, tmp_path, capsys):
+    folder = shutil.copytree(encoder, tmp_path / "half")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert run("inspect", folder, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["read_differently"] == []
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": "float16"}), encoding="utf-8")
+    assert run("inspect", folder) == 0
+    assert "They compute in float16, as config.json states" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("layout", ["google", "kerashub"])

@@ -2,6 +2,7 @@
 
 import base64
 import struct
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,9 @@ from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 
 MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
+# Of another kind of tokenizer; files of XLM-RoBERTa's kind name them by mistake.
+_OF_ROBERTA = ("RobertaTokenizer", "RobertaTokenizerFast")
+_CURE = 'If the model was trained with these pieces, write "tokenizer_class": "XLMRobertaTokenizer" there.'
 
 _PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
 # google/sentencepiece, `sentencepiece_model.proto`: the numbers of the fields and the types of pieces.
@@ -63,9 +67,7 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
         CheckpointError: a file is damaged, or describes a tokenizer that `SentencePieceTokenizer` is not.
     """
     path = folder / "tokenizer_config.json"
-    kinds = (*XLM_ROBERTA, *CAMEMBERT, *GENERIC)
-    named_by, kind = named_class(folder, config, default_class if default_class in kinds else XLM_ROBERTA[0])
-    check_one_of(named_by, "tokenizer_class", kind, kinds)
+    kind = _kind(folder, config, default_class)
     if text_settings(folder)[1]:
         raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for SentencePiece.")
     stated = stated_entries(folder, config)
@@ -103,6 +105,33 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
         "stripping_tokens": [token for token, flags in tokens.items() if flags.get("lstrip")],
         **roles,
     }
+
+
+def class_by_model(kind: object, default_class: str | None) -> object:
+    """The class of the model type where the files name RoBERTa's, which reads no SentencePiece; else `kind`.
+
+    Examples:
+        >>> class_by_model("RobertaTokenizer", "XLMRobertaTokenizer"), class_by_model("RobertaTokenizer", None)
+        ('XLMRobertaTokenizer', 'RobertaTokenizer')
+    """
+    is_wrong = kind in _OF_ROBERTA and default_class in (*XLM_ROBERTA, *CAMEMBERT)
+    return default_class if is_wrong else kind
+
+
+def _kind(folder: Path, config: Mapping[str, Any], default_class: str | None) -> object:
+    """The class of tokenizer; warns where it is not the one that the files name."""
+    kinds = (*XLM_ROBERTA, *CAMEMBERT, *GENERIC)
+    named_by, named = named_class(folder, config, default_class if default_class in kinds else XLM_ROBERTA[0])
+    kind = class_by_model(named, default_class)
+    if kind != named:
+        warnings.warn(
+            f"{named_by}: `tokenizer_class` is {named}, which does not read what the files hold. They are read as "
+            f"{kind}'s, as the model type states; transformers 5 reads single letters. To cure it there too, write "
+            f'"tokenizer_class": "{kind}".',
+            stacklevel=7,
+        )
+    check_one_of(named_by, "tokenizer_class", kind, kinds, _CURE)
+    return kind
 
 
 def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[str]) -> dict[str, str]:

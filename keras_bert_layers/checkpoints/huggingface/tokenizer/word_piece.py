@@ -156,6 +156,11 @@ def _options(
     return options
 
 
+def stated_options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """`lowercase`, `strip_accents` and `split_chinese` by `tokenizer_config.json` and BERT's defaults."""
+    return _effective({ours: config.get(theirs, _DEFAULTS[ours]) for ours, theirs in _OPTIONS.items()})
+
+
 def _effective(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with the default of `strip_accents` filled in."""
     strip_accents = options["lowercase"] if options["strip_accents"] is None else options["strip_accents"]

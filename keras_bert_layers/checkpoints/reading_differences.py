@@ -1,0 +1,338 @@
+"""`read_differently`: what other programs read differently in the same HuggingFace directory, by rules."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from keras_bert_layers.checkpoints.checkpoint_error import damaged
+from keras_bert_layers.checkpoints.files.json_file import optional_json
+from keras_bert_layers.checkpoints.files.vocabulary import read_vocabulary
+from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.huggingface.families.table import default_tokenizer
+from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBERTA
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerClass, TokenizerJson, stored_model
+from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import class_by_model
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ADDED, CONFIG, ROLES, TOKENS_MAP
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import content_of, named_class
+from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import stated_options, tokenizer_class
+from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
+from keras_bert_layers.checkpoints.sentence_transformers import modules
+from keras_bert_layers.preprocessing.tokens.markers import MARKER
+
+TRANSFORMERS = "transformers 5.24"
+SENTENCE_TRANSFORMERS = "sentence-transformers 6.2"
+KERAS_HUB = "KerasHub 0.32"
+SERVER = "text-embeddings-inference 1"
+TOKENIZERS = f"tokenizers 0.23, {SERVER}"
+SLOW = "slow tokenizers of transformers 4"
+
+# The option -> a text that shows it, and what is done where it is set.
+_OPTIONS = {
+    "lowercase": ("Hello", "lower-case texts"),
+    "strip_accents": ("café", "strip accents"),
+    "split_chinese": ("中国", "split Chinese characters"),
+}
+_HALF = ("float16", "bfloat16", "half")
+# What the names of classes of tokenizers begin with that read no Unigram model.
+_OTHER_KINDS = ("Roberta", "Bart", "Longformer", "LED", "Bert", "DistilBert", "Electra", "MPNet", "MobileBert")
+# Their positions begin after the id of the padding token.
+_OFFSET_TYPES = ("roberta", "xlm-roberta", "camembert")
+# What transformers writes where there is no length is larger.
+_LONGEST = 1_000_000
+
+
+def read_differently(source: str | os.PathLike[str]) -> list[dict[str, str]]:
+    """Lists what other programs read differently in the same HuggingFace directory.
+
+    Rules compare the files; no other program runs, and no weight is read. The rules are those of the releases that the
+    entries name. What is so for every directory has no entry, such as the GELU of text-embeddings-inference.
+
+    Args:
+        source: a directory, `hf://…`, or a preset's name. Other layouts than HuggingFace's have no entries.
+
+    Returns:
+        One dictionary of strings for each difference: the `part` of the files, the `program`, a `text` that shows it,
+        and the `difference` in one sentence. Empty if there is none.
+
+    Raises:
+        CheckpointError: there is no such directory, or a file is damaged.
+
+    Examples:
+        >>> import json, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "config.json").write_text(json.dumps({"model_type": "bert", "dtype": "float16"}))
+        >>> [(entry["part"], entry["program"]) for entry in read_differently(folder)]
+        [('dtype', 'transformers 5.24, sentence-transformers 6.2')]
+    """
+    checkpoint = open_checkpoint(source, owner="read_differently")
+    if not isinstance(checkpoint, HuggingFaceDirectory):
+        return []
+    rules: tuple[Callable[[_Files], _Rows], ...] = (
+        _classes,
+        _normalizers,
+        _vocabularies,
+        _added_tokens,
+        _segments,
+        _lengths,
+    )
+    rules += (_lowercase, _pooling, _prompts, _positions, _numbers)
+    names, kinds = (
+        ("part", "program", "text", "difference"),
+        (TypeError, AttributeError, ValueError, ArithmeticError, LookupError),
+    )
+    with damaged(f"{checkpoint}: the files must be those of a tokenizer and an encoder", kinds):
+        files = _Files(checkpoint)
+        return [dict(zip(names, row, strict=True)) for rule in rules for row in rule(files)]
+
+
+_Rows = Iterator[tuple[str, str, str, str]]
+
+
+class _Files:
+    """The values of a directory's files that the rules compare."""
+
+    def __init__(self, checkpoint: HuggingFaceDirectory):
+        self.root, self.folder, self.config = checkpoint.root, checkpoint.folder, checkpoint.config_values
+        self.checkpoint = checkpoint
+        self.tokenizer_config = optional_json(self.folder / CONFIG)
+        self.stored = optional_json(self.folder / "tokenizer.json")
+        self.model_type = self.config.get("model_type", "bert")
+        self.length, self.lowercase = modules.text_settings(self.folder)
+        self.modules = modules.read_modules(self.root) if checkpoint.is_sentence_transformers else []
+
+    @cached_property
+    def kind(self) -> str | None:
+        """The kind of model in `tokenizer.json`; None without one."""
+        return stored_model(self.folder / "tokenizer.json") if self.stored else None
+
+    @cached_property
+    def named_class(self) -> str:
+        """The class of tokenizer that transformers takes."""
+        return str(
+            named_class(self.folder, self.tokenizer_config, default_tokenizer(self.config) or "BertTokenizer")[1]
+        )
+
+    @cached_property
+    def token_class(self) -> TokenizerClass:
+        """What this class reads of a WordPiece `tokenizer.json`."""
+        return tokenizer_class(self.folder / CONFIG, self.named_class, has_json=bool(self.stored))
+
+    @cached_property
+    def word_pieces(self) -> TokenizerJson | None:
+        """The `tokenizer.json` of a WordPiece model."""
+        return TokenizerJson(self.folder / "tokenizer.json", self.token_class) if self.kind == "WordPiece" else None
+
+    @property
+    def options(self) -> Mapping[str, Any] | None:
+        """How the class normalizes texts; None where that is not WordPiece."""
+        if self.word_pieces is not None and self.token_class is not TokenizerClass.BERT:
+            return self.word_pieces.options
+        is_word_piece = self.kind == "WordPiece" or (not self.stored and (self.folder / "vocab.txt").is_file())
+        return stated_options(self.tokenizer_config) if is_word_piece else None
+
+    @cached_property
+    def added(self) -> dict[str, Any]:
+        """The added tokens of `tokenizer.json` -> their ids."""
+        return {token.get("content"): token.get("id") for token in self.stored.get("added_tokens") or []}
+
+    @cached_property
+    def vocabulary(self) -> Any:
+        """The tokens of the model in `tokenizer.json` -> their ids; of Unigram, pairs of a piece and a score."""
+        return self.stored.get("model", {}).get("vocab", {})
+
+
+def _classes(files: _Files) -> _Rows:
+    """A Unigram file under a class of another kind of tokenizer."""
+    name = files.named_class
+    if files.kind != "Unigram" or not name.startswith(_OTHER_KINDS):
+        return
+    pieces = [piece for piece, _ in files.vocabulary]
+    text = next(
+        (piece[1:] for piece in pieces if piece[:1] == MARKER and piece[1:].isalpha() and len(piece) > 2), "hello"
+    )
+    stated = {**files.tokenizer_config, **optional_json(files.folder / TOKENS_MAP)}
+    if name in ROBERTA:
+        theirs = f"reads {text!r} as single letters, and leaves out those that are no pieces"
+    elif content_of(stated.get("unk_token", "[UNK]")) in pieces:
+        theirs = f"reads {text!r} as the unknown token"
+    else:
+        theirs = "cannot read the file, which has no [UNK]"
+    is_named = named_class(files.folder, files.tokenizer_config, None)[1] is not None
+    is_refused = is_named and class_by_model(name, default_tokenizer(files.config)) == name
+    ours = "refuses this class" if is_refused else "reads the pieces of tokenizer.json"
+    yield "tokenizer", TRANSFORMERS, text, f"{name} {theirs}; this package {ours}."
+
+
+def _normalizers(files: _Files) -> _Rows:
+    """Settings of BERT's class beside those of `tokenizer.json`."""
+    stored = files.word_pieces
+    if stored is None or files.token_class is not TokenizerClass.BERT:
+        return
+    if stored.options is None:
+        yield (
+            "tokenizer",
+            TOKENIZERS,
+            "Hello",
+            f"They read all of tokenizer.json; this package, as transformers, its tokens as {files.named_class}.",
+        )
+        return
+    ours, theirs = stated_options(files.tokenizer_config), dict(stored.options)
+    if theirs["strip_accents"] is None:
+        theirs["strip_accents"] = theirs["lowercase"]
+    if theirs["lowercase"] != ours["lowercase"]:  # what follows is no second entry
+        theirs["strip_accents"] = ours["strip_accents"]
+    for option, (text, action) in _OPTIONS.items():
+        if bool(ours[option]) != bool(theirs[option]):
+            they, we = ["", "does not"] if theirs[option] else ["do not ", "does"]
+            yield (
+                "casing" if option == "lowercase" else "tokenizer",
+                TOKENIZERS,
+                text,
+                f"They {they}{action}, by tokenizer.json; this package {we}, by tokenizer_config.json or its defaults.",
+            )
+
+
+def _vocabularies(files: _Files) -> _Rows:
+    """A `vocab.txt` with other ids than `tokenizer.json`."""
+    path = files.folder / "vocab.txt"
+    if files.kind != "WordPiece" or not path.is_file():
+        return
+    listed = {token: index for index, token in enumerate(read_vocabulary(path, required=()))}
+    known = {**files.added, **files.vocabulary}
+    names = dict.fromkeys([*files.vocabulary, *(token for token in listed if token)])
+    for token in names:
+        here, there = known.get(token), listed.get(token)
+        if here != there and not (there is None and token in files.added):
+            text = token.removeprefix("##")
+            they, we = ["no id" if index is None else f"id {index}" for index in (there, here)]
+            difference = f"{token!r} has {they} in vocab.txt, which they read, and {we} in tokenizer.json, as here."
+            yield "tokenizer", f"{KERAS_HUB}, {SLOW}", text, difference
+            return
+
+
+def _added_tokens(files: _Files) -> _Rows:
+    """Added tokens that files state with other ids, or that one file lacks."""
+    decoder = files.tokenizer_config.get("added_tokens_decoder")
+    entries = decoder.items() if isinstance(decoder, dict) else ()
+    stated = {content_of(entry): int(index) for index, entry in entries}
+    if decoder is None:
+        stated = optional_json(files.folder / ADDED)
+    for content, index in stated.items():
+        if files.added.get(content, index) != index:
+            difference = (
+                f"{content!r} has id {index} in the other files, and {files.added[content]} in tokenizer.json, as here."
+            )
+            yield "tokenizer", SLOW, content, difference
+    if decoder is not None and files.word_pieces is not None and files.token_class is TokenizerClass.BERT:
+        named = {content_of(files.tokenizer_config.get(role, token)) for role, token in ROLES.items()}
+        for content in files.added:
+            if content not in stated and content not in named:
+                reason = "which tokenizer_config.json does not list"
+                difference = f"They find the added token {content!r}, {reason}; this package and transformers do not."
+                yield "tokenizer", TOKENIZERS, f"{content}", difference
+
+
+def _segments(files: _Files) -> _Rows:
+    """Classes of tokenizers that give both texts of a pair segment 0."""
+    if (
+        files.word_pieces is None
+        or files.model_type not in ("bert", "electra")
+        or files.config.get("type_vocab_size") == 1
+    ):
+        return
+    is_distilbert = files.named_class.startswith("DistilBert")
+    inputs = files.tokenizer_config.get("model_input_names") or ()
+    if (is_distilbert or files.token_class is TokenizerClass.GENERIC) and "token_type_ids" not in inputs:
+        difference = (
+            f"{files.named_class} gives both texts of a pair segment 0; this package gives the second segment 1."
+        )
+        yield "tokenizer", TRANSFORMERS, "Hello [SEP] world", difference
+
+
+def _lengths(files: _Files) -> _Rows:
+    """Maximum lengths beyond the positions, and lengths that only sentence-transformers reads."""
+    stated = files.tokenizer_config.get("model_max_length")
+    length = int(stated) if isinstance(stated, int | float) and stated < _LONGEST else None
+    positions = files.config.get("max_position_embeddings")
+    if not isinstance(positions, int):
+        return
+    ours, usable = files.checkpoint.max_length(), files.checkpoint.config.max_sequence_length
+    text = f"a text of more than {ours} tokens"
+    theirs = usable if length is None else min(length, usable)
+    if length is not None and length > usable:
+        yield "length", TRANSFORMERS, text, f"It cuts at {length} tokens and fails; this package cuts at {ours}."
+    elif files.length is not None and files.length < theirs:
+        difference = (
+            f"It reads up to {theirs} tokens; this package cuts at {ours}, as sentence_bert_config.json states."
+        )
+        yield "length", TRANSFORMERS, text, difference
+    longest = files.length or min(length or positions, positions)
+    if files.modules and longest > usable:
+        difference = f"It cuts at {longest} tokens, and the model has {usable} positions; this package cuts at {ours}."
+        yield "length", SENTENCE_TRANSFORMERS, text, difference
+
+
+def _lowercase(files: _Files) -> _Rows:
+    """`do_lower_case` of sentence-transformers, for a tokenizer that keeps capitals."""
+    if files.lowercase and files.options is not None and not files.options["lowercase"]:
+        difference = "They keep capital letters; this package lower-cases texts, as sentence_bert_config.json states."
+        yield "casing", f"{TRANSFORMERS}, {SERVER}, {KERAS_HUB}", "Hello", difference
+
+
+def _pooling(files: _Files) -> _Rows:
+    """Modules that others do not read, or read in part."""
+    kinds = [kind for kind, _ in files.modules]
+    if "Pooling" not in kinds:
+        return
+    folder = files.modules[kinds.index("Pooling")][1]
+    values = optional_json(files.root / folder / "config.json")
+    flags = [mode for flag, mode in modules.POOLING_FLAGS.items() if values.get(flag)]
+    stated = values.get("pooling_mode", flags or ["mean"])
+    modes = [stated] if isinstance(stated, str) else list(stated)
+    if folder != "1_Pooling" and modes != ["cls"]:
+        yield "pooling", SERVER, "Hello", f"It reads 1_Pooling only, and takes [CLS]; this package pools by {modes}."
+    if len(modes) > 1 and "pooling_mode" not in values:
+        yield "pooling", f"{SERVER}, {KERAS_HUB}", "Hello", f"They pool by one mode; this package by all of {modes}."
+    if files.model_type not in ("bert", "xlm-roberta") or folder != "1_Pooling":
+        return
+    theirs = next((mode for mode in ("cls", "max") if mode in flags), "mean")
+    is_scaled = modes == ["mean_sqrt_len_tokens"] and "Normalize" in kinds
+    if len(modes) == 1 and modes != [theirs] and not is_scaled:
+        yield "pooling", KERAS_HUB, "Hello", f"It pools by {theirs!r}; this package by {modes[0]!r}."
+    if "Dense" in kinds:
+        yield (
+            "pooling",
+            KERAS_HUB,
+            "Hello",
+            "It leaves out the dense layers of modules.json; this package applies them.",
+        )
+
+
+def _prompts(files: _Files) -> _Rows:
+    """A prompt that sentence-transformers puts before each text."""
+    values = optional_json(files.root / modules.MODEL_FILE) if files.modules else {}
+    prompts, name = values.get("prompts"), values.get("default_prompt_name")
+    prompt = prompts.get(name) if isinstance(prompts, dict) else None
+    if prompt:
+        difference = f"They read the text alone; this package puts the default prompt {prompt!r} before it."
+        yield "prompts", f"{TRANSFORMERS}, {SERVER}, {KERAS_HUB}", f"{prompt}Hello", difference
+
+
+def _positions(files: _Files) -> _Rows:
+    """Positions that begin after the padding token's id, where no file states it."""
+    if files.model_type in _OFFSET_TYPES and files.config.get("pad_token_id") is None:
+        difference = "Without a pad_token_id in config.json it counts positions from 1; this package counts from 2."
+        yield "positions", SERVER, "Hello", difference
+
+
+def _numbers(files: _Files) -> _Rows:
+    """Half precision, and activations that others replace."""
+    dtype = files.config.get("dtype") or files.config.get("torch_dtype")
+    if dtype in _HALF:
+        difference = f"They compute in {dtype}, as config.json states; this package loads float32."
+        yield "dtype", f"{TRANSFORMERS}, {SENTENCE_TRANSFORMERS}", "Hello", difference
+    activation = str(files.config.get("hidden_act", "gelu"))
+    if files.model_type == "bert" and not activation.startswith("gelu"):
+        difference = f"It computes GELU by tanh in every BERT; this package computes {activation}."
+        yield "activation", KERAS_HUB, "Hello", difference
