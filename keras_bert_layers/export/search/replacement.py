@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers._internal.lazy import LazyModule, tf
 from keras_bert_layers.export.model_card import CARD_FILE, read_model_card, write_with_weights
-from keras_bert_layers.export.onnx import CARD, as_constant, write_model
+from keras_bert_layers.export.onnx import CARD, as_constant, needed, write_model
 from keras_bert_layers.export.saved_model import GRAPH, NEXT, check_destination
 from keras_bert_layers.export.search.corpus import (
     ENCODER,
@@ -85,8 +86,7 @@ def replace_documents(path: str | PathLike[str], documents: Documents, ids: Any 
 def _corpus(path: Path, card: dict[str, Any], documents: Documents, ids: Any) -> Corpus:
     """The new documents; ids of the type that the graph has."""
     if "search" not in card:
-        cure = "Write one with `encoder.export_search`."
-        raise ValueError(checks.message(_OWNER, "path", "be an exported search", str(path), cure))
+        raise _no_search(path)
     corpus, kind = read_corpus(_OWNER, documents, ids), card["search"]["ids"]
     if not len(corpus.rows):
         return corpus._replace(ids=np.array([], object if kind == "string" else np.int64))
@@ -95,6 +95,11 @@ def _corpus(path: Path, card: dict[str, Any], documents: Documents, ids: Any) ->
         cure = "The file has ids of that type. For others, export the search again."
         raise ValueError(checks.message(_OWNER, "ids", f"be {wanted}", corpus.ids[:3].tolist(), cure))
     return corpus
+
+
+def _no_search(path: Path) -> ValueError:
+    cure = "Write one with `encoder.export_search`."
+    return ValueError(checks.message(_OWNER, "path", "be an exported search", str(path), cure))
 
 
 def _arrays(corpus: Corpus, card: dict[str, Any], encode: Callable[[list[str]], np.ndarray]) -> Arrays:
@@ -138,7 +143,13 @@ def _write_variables(source: Path, target: Path, arrays: Arrays) -> None:
 
 def _in_onnx_file(path: Path, documents: Documents, ids: Any) -> Path:
     """Replaces an ONNX file; large tensors may be in a file beside it."""
-    model = onnx.load(path)
+    with needed("onnx"):
+        decode = importlib.import_module("google.protobuf.message").DecodeError
+        importlib.import_module("onnx")
+    try:
+        model = onnx.load(path)
+    except decode as error:
+        raise _no_search(path) from error
     cards = [entry.value for entry in model.metadata_props if entry.key == CARD]
     card = json.loads(cards[0]) if cards else {}
     corpus = _corpus(path, card, documents, ids)

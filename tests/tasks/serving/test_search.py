@@ -177,16 +177,26 @@ def test_killed_replacement_leaves_a_whole_search(searched):
 @with_onnx
 @pytest.mark.usefixtures("traces_nothing")
 def test_onnx_file_answers_and_is_replaced(encoder, tmp_path, monkeypatch):
+    onnx = pytest.importorskip("onnx")
     path = tmp_path / "search.onnx"
     options = {"vectors": "binary", "top_k": TOP_K, "format": "onnx", "verbose": 0}
     assert encoder.export_search(path, dict(zip(IDS, DOCUMENTS, strict=True)), **options) == path
     check(ask_onnx(path), encoder)
     monkeypatch.setattr("keras_bert_layers.export.onnx.onnx_file.MAX_BYTES", 10_000)  # as of more than 2 GB
-    assert replace_documents(path, OTHERS) == path
-    check(ask_onnx(path), encoder, list(OTHERS.values()), list(OTHERS))
+    others = OTHERS | {"\N{SNOWMAN}": "日本 \0 night " * 700}
+    assert replace_documents(path, others) == path
+    check(ask_onnx(path), encoder, list(others.values()), list(others))
     assert sorted(tmp_path.iterdir()) == [path, path.with_name("search.onnx.data")]
-    monkeypatch.setattr("keras_bert_layers.export.search.onnx_graph.MAX_BYTES", 15)
-    with pytest.raises(ValueError, match="`documents` must be at most 2 GB in an ONNX file. Received: documents=18"):
+    constants = {tensor.name: tensor for tensor in onnx.load(path, load_external_data=False).graph.initializer}
+    assert constants["search_texts"].data_location == onnx.TensorProto.EXTERNAL
+    monkeypatch.undo()
+    replace_documents(path, {})
+    assert list(tmp_path.iterdir()) == [path]  # the weights beside it are gone
+    path.write_bytes(b"no ONNX file")
+    with pytest.raises(ValueError, match="`path` must be an exported search"):
+        replace_documents(path, OTHERS)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModuleNotFoundError, match="an ONNX file needs the package onnx"):
         replace_documents(path, OTHERS)
 
 
