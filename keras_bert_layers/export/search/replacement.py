@@ -24,6 +24,7 @@ from keras_bert_layers.export.search.corpus import (
     Arrays,
     Corpus,
     Documents,
+    Tokens,
     corpus_arrays,
     cut_text,
     encoded_texts,
@@ -104,8 +105,11 @@ def _no_search(path: Path) -> ValueError:
 
 def _arrays(corpus: Corpus, card: dict[str, Any], encode: Callable[[list[str]], np.ndarray]) -> Arrays:
     most = card["preprocessing"]["max_bytes"]
-    vectors = encode([cut_text(text, most) for text in corpus.texts or [""]])
-    return corpus_arrays(corpus, vectors, card["search"]["vectors"])
+    found: Any = encode([cut_text(text, most) for text in corpus.texts or [""]])
+    if found.dtype == object:  # the vectors of tokens, and their bytes
+        both, starts = np.concatenate(list(found)), np.cumsum([0, *map(len, found)])
+        found = Tokens(both[:, :-2].astype(np.float32), starts, both[:, -2:])
+    return corpus_arrays(corpus, found, card["search"]["vectors"])
 
 
 def _with_facts(card: dict[str, Any], corpus: Corpus) -> dict[str, Any]:
@@ -119,7 +123,14 @@ def _saved_model_encoder(source: Path) -> Callable[[list[str]], np.ndarray]:
     model = tf.saved_model.load(str(source))
 
     def embedding(texts: list[str]) -> np.ndarray:
-        return model.signatures["document"](text=tf.constant(texts, tf.string))["embedding"].numpy()
+        found = model.signatures["document"](text=tf.constant(texts, tf.string))
+        vectors = found["embedding"].numpy()
+        if "span" not in found:
+            return vectors
+        rows = np.empty(len(texts), object)
+        for row, spans in enumerate(found["span"].numpy()):
+            rows[row] = np.concatenate([vectors[row], spans], axis=1)[vectors[row].any(axis=1)]
+        return rows
 
     return lambda texts: encoded_texts(embedding, texts)
 

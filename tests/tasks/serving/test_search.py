@@ -231,6 +231,43 @@ def test_static_encoder(preprocessor, tmp_path):
     )
 
 
+@pytest.mark.parametrize("vectors", [pytest.param("float32", marks=pytest.mark.slow), "int8"])
+def test_a_vector_for_each_token(new_backbone, preprocessor, vectors, tmp_path):
+    options = {"query_length": 6, "query_expansion": "unattended", "skiplist": ["!", "[UNK]", "[CLS]", "[SEP]"]}
+    options |= {"prompts": {"query": "bad ", "document": "film "}}
+    encoder = kbl.BertMultiVectorEncoder(new_backbone(), 5, preprocessor=preprocessor, **options)
+    options = {"vectors": vectors, "top_k": TOP_K, "version": 1, "warm_up": vectors == "float32", "verbose": 0}
+    path = encoder.export_search(tmp_path / "search", DOCUMENTS, IDS, **options)
+    check_tokens(ask_saved_model(path), encoder, DOCUMENTS, IDS)
+    others = {"x": "\N{SNOWMAN} film", "y": "ni !", "z": "日本 good \N{SNOWMAN} film", "w": "日本 night " * 200}
+    replaced = replace_documents(path.parent, others)
+    check_tokens(ask_saved_model(replaced), encoder, list(others.values()), list(others))
+    if vectors == "float32":
+        assert ask_saved_model(replace_documents(replaced, {}))["start"].shape == (len(QUERIES), 0)
+    for options, said in [({"vectors": "binary"}, "`vectors` must be"), ({"format": "onnx"}, "`task` must be a task")]:
+        with pytest.raises(ValueError, match=said):
+            encoder.export_search(tmp_path / "other.onnx", DOCUMENTS, **options)
+
+
+def check_tokens(found, encoder, documents, ids):
+    """Ids and scores are those of Keras, and the bytes those of the token with the largest cosine."""
+    scores = np.round(encoder.similarity(QUERIES, documents).astype(np.float64), 5)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :TOP_K]
+    assert as_text(found["id"]).tolist() == np.array(ids, object)[best].tolist()
+    np.testing.assert_allclose(found["score"], np.take_along_axis(scores, best, axis=1), atol=6 * TOLERANCE)
+    vectors = encoder.encode_queries(QUERIES, verbose=0)
+    for query, row in enumerate(best):
+        for place, text in enumerate(documents[number] for number in row):
+            inputs = encoder.pipeline.side("document")
+            tokens = inputs.preprocessor.with_offsets([text], prompt=inputs.prompt)
+            (read,) = encoder.run({name: tokens[name] for name in encoder.input["document"]}, "document").numpy()
+            cosines = (vectors[query] @ read.T).max(axis=0)
+            bytes_of = np.stack([tokens["starts"][0], tokens["ends"][0]], axis=1)
+            cosines[(bytes_of[:, 0] >= bytes_of[:, 1]) | ~read.any(axis=1)] = -9
+            best_token = bytes_of[cosines.argmax()] if cosines.max() > -9 else [0, 0]
+            assert [found["start"][query, place], found["end"][query, place]] == list(best_token)
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "said"),
     [
