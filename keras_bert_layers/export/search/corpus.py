@@ -22,6 +22,8 @@ TEXTS, IDS, DOCUMENTS, ROW_STARTS = "texts", "ids", "documents", "row_starts"
 FLOATS, HIGH, LOW, SCALES, BITS = "floats", "high", "low", "scales", "bits"
 #: The same of vectors of tokens: where those of each text begin, and the bytes of each token.
 TOKEN_STARTS, SPANS = "token_starts", "spans"
+#: The same of sparse vectors, as `Postings` has them.
+POSTING_ROWS, POSTING_WEIGHTS, POSTING_STARTS = "posting_rows", "posting_weights", "posting_starts"
 PREFIX = "search_"
 #: The function of an ONNX file that encodes documents, which its graph does not call.
 ENCODER = "encode_documents"
@@ -78,6 +80,20 @@ class Tokens(NamedTuple):
         return Tokens(vectors, np.append(0, np.cumsum(counts.clip(1))), spans)
 
 
+class Postings(NamedTuple):
+    """Sparse vectors of texts in the order of the tokens of the vocabulary: an inverted index.
+
+    Args:
+        rows: int `(values,)`, the text of each weight.
+        weights: float32 `(values,)`.
+        starts: int `(vocabulary_size + 1,)`, where those of each token begin.
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray
+    starts: np.ndarray
+
+
 def read_corpus(owner: str, documents: Documents, ids: Any = None) -> Corpus:
     """The documents and ids that a user gives, checked.
 
@@ -102,13 +118,13 @@ def read_corpus(owner: str, documents: Documents, ids: Any = None) -> Corpus:
     return Corpus(list(rows), np.array([rows[text] for text in texts], np.int64), found)
 
 
-def corpus_arrays(corpus: Corpus, found: np.ndarray | Tokens, kind: str) -> Arrays:
+def corpus_arrays(corpus: Corpus, found: np.ndarray | Tokens | Postings, kind: str) -> Arrays:
     """The arrays of a corpus by name.
 
     Args:
         corpus: the documents.
         found: finite float32 `(texts, vector_dim)`, whose inner products with those of queries are the scores; or the
-            vectors of their tokens.
+            vectors of their tokens, or their sparse vectors.
         kind: one of `VECTORS`.
 
     Returns:
@@ -118,7 +134,9 @@ def corpus_arrays(corpus: Corpus, found: np.ndarray | Tokens, kind: str) -> Arra
         There is one text at least: without documents an empty one, which no document has.
     """
     tokens = found.with_one_at_least() if isinstance(found, Tokens) else None
-    vectors: np.ndarray = found if tokens is None else tokens.vectors  # type: ignore[assignment]
+    postings = found if isinstance(found, Postings) else None
+    vectors: Any = found if tokens is None else tokens.vectors
+    vectors = vectors if postings is None else postings.weights[:, None]
     if not np.isfinite(vectors).all():
         row = int((~np.isfinite(vectors).all(axis=1)).argmax())
         raise ValueError(checks.row_message("export_search", "every vector must be finite", f"row {row}"))
@@ -134,6 +152,9 @@ def corpus_arrays(corpus: Corpus, found: np.ndarray | Tokens, kind: str) -> Arra
         DOCUMENTS: np.append(order, len(order)).astype(np.int32),
         ROW_STARTS: np.append(0, np.cumsum(counts)).astype(np.int32),
     }
+    if postings is not None:
+        arrays |= {POSTING_ROWS: postings.rows.astype(np.int32), POSTING_STARTS: postings.starts.astype(np.int32)}
+        return {**arrays, POSTING_WEIGHTS: postings.weights}
     if tokens is not None:
         arrays[TOKEN_STARTS] = (tokens.starts if corpus.texts else np.array([0, 1])).astype(np.int32)
         arrays[SPANS] = (tokens.spans if corpus.texts else np.zeros((1, 2))).astype(np.int32)

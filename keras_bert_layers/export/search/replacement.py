@@ -24,6 +24,7 @@ from keras_bert_layers.export.search.corpus import (
     Arrays,
     Corpus,
     Documents,
+    Postings,
     Tokens,
     corpus_arrays,
     cut_text,
@@ -103,12 +104,9 @@ def _no_search(path: Path) -> ValueError:
     return ValueError(checks.message(_OWNER, "path", "be an exported search", str(path), cure))
 
 
-def _arrays(corpus: Corpus, card: dict[str, Any], encode: Callable[[list[str]], np.ndarray]) -> Arrays:
+def _arrays(corpus: Corpus, card: dict[str, Any], encode: Callable[[list[str]], Any]) -> Arrays:
     most = card["preprocessing"]["max_bytes"]
     found: Any = encode([cut_text(text, most) for text in corpus.texts or [""]])
-    if found.dtype == object:  # the vectors of tokens, and their bytes
-        both, starts = np.concatenate(list(found)), np.cumsum([0, *map(len, found)])
-        found = Tokens(both[:, :-2].astype(np.float32), starts, both[:, -2:])
     return corpus_arrays(corpus, found, card["search"]["vectors"])
 
 
@@ -116,23 +114,41 @@ def _with_facts(card: dict[str, Any], corpus: Corpus) -> dict[str, Any]:
     return {**card, "search": {**card["search"], **corpus.facts()}}
 
 
-def _saved_model_encoder(source: Path) -> Callable[[list[str]], np.ndarray]:
-    """What encodes documents: the signature `document`."""
+def _saved_model_encoder(source: Path) -> Callable[[list[str]], Any]:
+    """What encodes documents, to what `corpus_arrays` reads: the signature `document`."""
     import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
     model = tf.saved_model.load(str(source))
 
     def embedding(texts: list[str]) -> np.ndarray:
         found = model.signatures["document"](text=tf.constant(texts, tf.string))
-        vectors = found["embedding"].numpy()
-        if "span" not in found:
-            return vectors
+        if "embedding" in found and "span" not in found:
+            return found["embedding"].numpy()
         rows = np.empty(len(texts), object)
-        for row, spans in enumerate(found["span"].numpy()):
-            rows[row] = np.concatenate([vectors[row], spans], axis=1)[vectors[row].any(axis=1)]
+        for row in range(len(texts)):
+            each = {name: value[row].numpy() for name, value in found.items()}
+            if "weights" in each:
+                ids = np.flatnonzero(each["weights"])
+                rows[row] = np.stack([ids, each["weights"][ids]], axis=1)
+            else:
+                both = np.concatenate([each["embedding"], each["span"]], axis=1)
+                rows[row] = both[each["embedding"].any(axis=1)]
         return rows
 
-    return lambda texts: encoded_texts(embedding, texts)
+    def encode_all(texts: list[str]) -> Any:
+        found = encoded_texts(embedding, texts)
+        if found.dtype != object:
+            return found
+        both, counts = np.concatenate(list(found)), [len(row) for row in found]
+        outputs = model.signatures["document"].structured_outputs
+        if "weights" not in outputs:
+            return Tokens(both[:, :-2].astype(np.float32), np.cumsum([0, *counts]), both[:, -2:])
+        ids, order = both[:, 0].astype(np.int64), np.argsort(both[:, 0], kind="stable")
+        starts = np.cumsum([0, *np.bincount(ids, minlength=outputs["weights"].shape[1])])
+        rows = np.repeat(np.arange(len(counts)), counts)
+        return Postings(rows[order], both[order, 1].astype(np.float32), starts)
+
+    return encode_all
 
 
 def _write_variables(source: Path, target: Path, arrays: Arrays) -> None:

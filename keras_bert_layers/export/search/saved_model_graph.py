@@ -149,6 +149,14 @@ def _packed_signs(vectors: tf.Tensor) -> Any:
     return tf.reduce_sum(tf.bitwise.left_shift(bits, tf.range(64, dtype=tf.int64)), axis=-1)
 
 
+def places_of(starts: tf.Tensor, rows: tf.Tensor) -> tuple[Any, Any]:
+    """Where the values of some rows are, one row after the other, and which of these rows each is of."""
+    first = tf.gather(starts, rows)
+    counts = tf.gather(starts, rows + 1) - first
+    own = tf.repeat(tf.range(tf.size(rows)), counts)
+    return tf.range(tf.size(own)) + tf.gather(first - tf.cumsum(counts, exclusive=True), own), own
+
+
 def _in_parts(find: Callable[..., Any], num_found: Any, most: int, queries: Any, vectors: Any) -> Any:
     """What `find` returns for a few queries at a time, so that memory does not grow with their number."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.export.search import corpus as names
-from keras_bert_layers.export.search.saved_model_graph import SavedModelGraph
+from keras_bert_layers.export.search.saved_model_graph import SavedModelGraph, places_of
 
 # Texts of a step, of some hundred tokens each.
 _STEP_TEXTS = 256
@@ -38,11 +38,7 @@ class TokenGraph(SavedModelGraph):
 
     def _tokens(self, rows: tf.Tensor) -> tuple[Any, Any]:
         """The tokens of texts `[C]`, [N], and which of these texts each is of."""
-        starts = self._value(names.TOKEN_STARTS)
-        first = tf.gather(starts, rows)
-        counts = tf.gather(starts, rows + 1) - first
-        texts = tf.repeat(tf.range(tf.size(rows)), counts)
-        return tf.range(tf.size(texts)) + tf.gather(first - tf.cumsum(counts, exclusive=True), texts), texts
+        return places_of(self._value(names.TOKEN_STARTS), rows)
 
     def _places(self, vectors: Tensor, rows: Tensor) -> dict[str, Any]:
         """`start` and `end`: of the tokens with bytes, the one with the largest product with a token of the query."""

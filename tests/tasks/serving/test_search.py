@@ -249,6 +249,24 @@ def test_a_vector_for_each_token(new_backbone, preprocessor, vectors, tmp_path):
             encoder.export_search(tmp_path / "other.onnx", DOCUMENTS, **options)
 
 
+@pytest.mark.slow
+def test_sparse_vectors(new_backbone, preprocessor, tmp_path):
+    options = {"max_active_dims": 5, "prompts": {"query": "bad ", "document": "film "}}
+    encoder = kbl.BertSparseEncoder(new_backbone(), preprocessor=preprocessor, **options)
+    path = encoder.export_search(tmp_path / "search", DOCUMENTS, IDS, top_k=TOP_K, version=1, verbose=0)
+    others = OTHERS | {"w": "日本 night " * 200}
+    for documents, ids in ((DOCUMENTS, IDS), (list(others.values()), list(others))):
+        found, scores = ask_saved_model(path), np.round(encoder.similarity(QUERIES, documents).astype(np.float64), 5)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :TOP_K]
+        np.testing.assert_allclose(found["score"], np.take_along_axis(scores, best, axis=1), atol=2 * TOLERANCE)
+        assert as_text(found["id"]).tolist() == np.array(ids, object)[best].tolist()
+        path = replace_documents(path.parent, others)
+    assert ask_saved_model(replace_documents(path, {}))["id"].shape == (len(QUERIES), 0)
+    for options in ({"vectors": "int8"}, {"format": "onnx"}):
+        with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be '.*' for sparse vectors"):
+            encoder.export_search(tmp_path / "other.onnx", DOCUMENTS, **options)
+
+
 def check_tokens(found, encoder, documents, ids):
     """Ids and scores are those of Keras, and the bytes those of the token with the largest cosine."""
     scores = np.round(encoder.similarity(QUERIES, documents).astype(np.float64), 5)
