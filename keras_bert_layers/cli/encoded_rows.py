@@ -83,7 +83,7 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
 
 
 def load_search_encoder(source: str, *, owner: str) -> Any:
-    """Loads the sentence, dual or static encoder of a source, or makes a sentence encoder of a BERT without a head.
+    """Loads the encoder of texts of a source, except a sparse one; or makes one of sentences of a BERT without a head.
 
     Raises:
         CheckpointError, ValueError: the source cannot be read, has another task, or no tokenizer.
@@ -91,8 +91,11 @@ def load_search_encoder(source: str, *, owner: str) -> Any:
     loaded = load_model(source, None, owner=owner)
     if loaded.task is None:
         loaded = load_task_of_texts(source, _TASK, owner=owner, argument="--model")
-    if loaded.task not in (_TASK, "dual_encoder", "BertStaticEncoder") or loaded.preprocessor is None:
-        rule = "be an encoder of sentences, or of queries and documents, with a tokenizer"
+    if (
+        loaded.task not in (_TASK, "dual_encoder", "multi_vector_encoder", "BertStaticEncoder")
+        or loaded.preprocessor is None
+    ):
+        rule = "be an encoder of sentences, or of queries and documents, with a tokenizer and dense vectors"
         raise ValueError(checks.message(owner, "--model", rule, checks.Shown(loaded.task)))
     return loaded.model
 

@@ -5,7 +5,7 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -174,7 +174,7 @@ class PassageTable:
         fields = self._table.schema if self._table is not None else ()
         return {field.name: str(field.type) for field in fields if field.name not in ("digest", "vector")}
 
-    def begin(self, model: str, sha256: str, vector_dim: int, kinds: Mapping[str, str]) -> None:
+    def begin(self, model: str, sha256: str, vector_dim: int, kinds: Mapping[str, str], *, of_tokens: bool) -> None:
         """Makes the table, or checks that it may have these passages; from now on it is not complete.
 
         Args:
@@ -182,6 +182,7 @@ class PassageTable:
             sha256: the model's digest.
             vector_dim: the length of its vectors.
             kinds: column -> kind, as `PassageRows.look` returns them.
+            of_tokens: whether a passage has a vector for each of its tokens.
 
         Raises:
             ValueError: the index is that of another model, or has other columns.
@@ -199,7 +200,9 @@ class PassageTable:
             raise ValueError(checks.message(self._owner, "ROWS", rule, wrong, "Make another index."))
         self._say({"format": 1, "model": model, "sha256": sha256, "complete": False})
         if not columns:
-            own = (pyarrow.string(), pyarrow.string(), pyarrow.binary(32), pyarrow.list_(pyarrow.float32(), vector_dim))
+            vector = pyarrow.list_(pyarrow.float32(), vector_dim)
+            vector = pyarrow.list_(vector) if of_tokens else vector
+            own = (pyarrow.string(), pyarrow.string(), pyarrow.binary(32), vector)
             fields = [*zip(_OWN, own, strict=True), *((name, kind or "string") for name, kind in kinds.items())]
             create = self._lancedb.connect(self._folder).create_table
             self._table = self._write(create, _TABLE, schema=pyarrow.schema(fields))
@@ -220,12 +223,13 @@ class PassageTable:
         batches = self._table.search().select(["id", "digest"]).to_batches()
         return {row["id"]: row["digest"] for batch in batches for row in batch.to_pylist()}
 
-    def put(self, passages: Sequence[Passage], vectors: np.ndarray | None, *, replace: bool) -> None:
+    def put(self, passages: Sequence[Passage], vectors: Iterable[np.ndarray] | None, *, replace: bool) -> None:
         """Adds passages, or replaces those with the same ids, in one step that is done or not.
 
         Args:
             passages: the passages.
-            vectors: float32 `(passages, vector_dim)`; None leaves the vectors of known passages as they are.
+            vectors: float32 `(passages, vector_dim)`, or one array `(tokens, vector_dim)` for each passage; None leaves
+                the vectors of known passages as they are.
             replace: whether some are in the table.
         """
         import pyarrow
@@ -235,7 +239,7 @@ class PassageTable:
             if name not in _OWN:
                 columns[name] = [cell_of(row.others.get(name), kind) for row in passages]
         if vectors is not None:
-            columns["vector"] = list(vectors)
+            columns["vector"] = [list(each) if each.ndim > 1 else each for each in vectors]
         rows = pyarrow.table(columns, schema=pyarrow.schema([self._table.schema.field(name) for name in columns]))
         merge = self._table.merge_insert("id").when_matched_update_all()
         merge = merge if vectors is None else merge.when_not_matched_insert_all()
@@ -262,9 +266,13 @@ class PassageTable:
         return f"({where})"
 
     def nearest(self, vector: np.ndarray, where: str | None, number: int) -> list[dict[str, Any]]:
-        """The passages with the highest cosine, as rows with a `score`; all vectors are compared."""
+        """The passages with the highest cosine, as rows with a `score`; all vectors are compared.
+
+        Of vectors of tokens, `(tokens, vector_dim)`, it is MaxSim; LanceDB adds up one distance for each of them.
+        """
+        most = len(np.atleast_2d(vector))
         query = self._table.search(vector, vector_column_name="vector").distance_type("cosine")
-        return [{**row, "score": 1 - row["score"]} for row in self._rows(query, where, number, "_distance")]
+        return [{**row, "score": most - row["score"]} for row in self._rows(query, where, number, "_distance")]
 
     def with_words(self, words: str, where: str | None, number: int) -> list[dict[str, Any]]:
         """The passages that share most words with a text, by BM25, as rows with a `score`."""

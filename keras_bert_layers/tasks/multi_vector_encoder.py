@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
@@ -16,6 +18,8 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
+from keras_bert_layers.export.search.corpus import Documents
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.losses import in_batch
 from keras_bert_layers.losses.vectors import TEXTS
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
@@ -27,10 +31,12 @@ from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES, l
 from keras_bert_layers.tasks.inputs.token_inputs import TokenQueryInputs
 from keras_bert_layers.tasks.inputs.token_vectors import TokenVectors
 from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "BertMultiVectorEncoder"
+_TEXTS = 256  # of which the tokens are found together
 EXPANSIONS = (None, "unattended", "attended")
 
 
@@ -118,6 +124,7 @@ class BertMultiVectorEncoder(Task):
     output_name = "token_vectors"
     reads_pooled_output = False
     part = QUERY
+    compares_cosines = False  # of vectors, which have length 1
     (encode,) = unavailable("Use `encode_queries(texts)` and `encode_documents(texts)`.", 1)
 
     def __init__(
@@ -158,7 +165,7 @@ class BertMultiVectorEncoder(Task):
         super().__init__(backbone, pipeline, **graph, name=name)
         self.projection_dim, self.temperature, self._prompts = projection_dim, temperature, by_side
         self.query_length, self.document_length = query_length, document_length
-        self.query_expansion, self.skiplist = query_expansion, tuple(skiplist)
+        self.query_expansion, self.skiplist, self._skipped = query_expansion, tuple(skiplist), sorted(skipped)
         self.compile()
 
     @property
@@ -254,12 +261,51 @@ class BertMultiVectorEncoder(Task):
             found.append(TokenMatch(name_of(int(token)), other, float(cosines[number, best]), start, end))
         return found
 
+    def export_search(
+        self,
+        path: str | PathLike[str],
+        documents: Documents,
+        ids: Sequence[str] | Sequence[int] | None = None,
+        *,
+        vectors: str = "float32",
+        top_k: int = 10,
+        cross_encoder: TextTask | None = None,
+        **options: Any,
+    ) -> Path:
+        """Writes one SavedModel with the encoder and a corpus, which takes queries and returns the best documents.
+
+        `tasks.serving.search.export_search` documents the arguments, the options, the answers and the errors. There are
+        `start` and `end` too, int32: the bytes of that token of each document which has the largest cosine with a token
+        of the query; 0 where no token with a vector has bytes.
+        """
+        options |= {"vectors": vectors, "top_k": top_k, "cross_encoder": cross_encoder}
+        return export_search(self, path, documents, ids, **options)
+
+    def document_spans(self, texts: Sequence[str]) -> np.ndarray:
+        """The bytes of the tokens of documents that have a vector, one after the other, int32 `(tokens, 2)`."""
+        inputs, found = self.pipeline.side(DOCUMENT), [np.zeros((0, 2), np.int32)]
+        for start in range(0, len(texts), _TEXTS):
+            ids = inputs.preprocessor.with_offsets(list(texts[start : start + _TEXTS]), prompt=inputs.prompt)
+            counts = np.array(ids["padding_mask"], bool) & ~np.isin(ids["token_ids"], self._skipped)
+            found.append(np.stack([ids["starts"], ids["ends"]], axis=-1)[counts])
+        return np.concatenate(found)
+
+    def serve_spans(self, texts: Tensor) -> Any:
+        """The bytes of all tokens of documents, int32 `(batch, tokens, 2)`, -1 for none; in graph."""
+        inputs = self.pipeline.side(DOCUMENT)
+        found = inputs.preprocessor.with_offsets(texts, prompt=inputs.prompt)
+        return tf.stack([found["starts"], found["ends"]], axis=-1)
+
+    def serve_side(self, side: str, texts: Tensor) -> Any:
+        """The vectors of queries or documents, `side`, in graph."""
+        return self.run(self.pipeline.side(side).ids(texts), side)
+
     def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Queries to `token_vectors` and `mask`."""
         return self._served(QUERY, *texts)
 
     def _served(self, side: str, *texts: Tensor) -> dict[str, Any]:
-        vectors = self.run(self.pipeline.side(side).ids(*texts), side)
+        vectors = self.serve_side(side, *texts)
         return {self.output_name: vectors, "mask": tf.cast(tf.reduce_any(vectors != 0, axis=-1), tf.int32)}
 
     def signatures(self) -> list[Signature]:

@@ -2,6 +2,8 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -15,6 +17,8 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
+from keras_bert_layers.export.search.corpus import Documents
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers import SparseHead
 from keras_bert_layers.losses.in_batch import ABSENT
 from keras_bert_layers.losses.vectors import TEXTS
@@ -27,6 +31,7 @@ from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.inputs.sparse import SparseInputs
 from keras_bert_layers.tasks.inputs.sparse_vectors import SparseVectors
 from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "BertSparseEncoder"
@@ -101,6 +106,7 @@ class BertSparseEncoder(Task):
     output_name = "weights"
     reads_pooled_output = False
     temperature = 1.0
+    compares_cosines = False
     (encode,) = unavailable("Use `encode_queries(texts)` and `encode_documents(texts)`.", 1)
 
     def __init__(
@@ -235,6 +241,32 @@ class BertSparseEncoder(Task):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """As of a `BertSentenceEncoder`; every kind of data has `"penalty"` and `"active_dims"` too."""
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
+
+    def export_search(
+        self,
+        path: str | PathLike[str],
+        documents: Documents,
+        ids: Sequence[str] | Sequence[int] | None = None,
+        *,
+        top_k: int = 10,
+        cross_encoder: TextTask | None = None,
+        **options: Any,
+    ) -> Path:
+        """Writes one SavedModel with the encoder and a corpus, which takes queries and returns the best documents.
+
+        `tasks.serving.search.export_search` documents the arguments, the options, the answers and the errors.
+        """
+        return export_search(self, path, documents, ids, top_k=top_k, cross_encoder=cross_encoder, **options)
+
+    def serve_side(self, side: str, texts: Tensor) -> Any:
+        """The weights of queries or documents, `side`, in graph: `(batch, vocabulary_size)`, the kept ones above 0."""
+        outputs = self.run(self.pipeline.prompted(self._prompts.by_name.get(side, "")).ids(texts))
+        outputs = tf.cast(outputs, tf.float32)
+        if self.max_active_dims is None:
+            return outputs
+        weights, ids = tf.math.top_k(outputs, min(self.max_active_dims, outputs.shape[1]))
+        rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, None], tf.shape(ids))
+        return tf.scatter_nd(tf.stack([rows, ids], axis=-1), weights, tf.shape(outputs))
 
     def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to `token` and `weight`."""

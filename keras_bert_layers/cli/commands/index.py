@@ -3,7 +3,7 @@
 ROWS is a table (.csv, .tsv, .jsonl, .parquet) with a column of texts; a file with a text on each line; or a folder, of
 which every .txt and .md file is a text. The other columns of a table are kept, for `search --where`. Rows with a blank
 text are left out. MODEL is a checkpoint that embeds sentences, a BERT without a head, or a .keras file of a sentence
-encoder, a dual encoder or a static encoder; the index remembers it.
+encoder, a dual encoder, a multi-vector encoder or a static encoder; the index remembers it.
 
 A passage is known by its id: the column --id, or the column "id" if there is one, or else the number of the row or
 line. In a folder it is the path of the file.
@@ -59,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     source = source_of(arguments.model)
     source = str(Path(source).absolute()) if Path(source).exists() else source
-    table.begin(source, digest_of(encoder), tree.flatten(encoder.output)[0].shape[-1], kinds)
+    shape = tree.flatten(encoder.output)[0].shape
+    table.begin(source, digest_of(encoder), shape[-1], kinds, of_tokens=len(shape) > 2)
     known, num_encoded, num_cut = table.known(), 0, 0
     with progress("Indexing", len(ids), unit="passages") as advance:
         passages = iter(rows)
@@ -98,5 +99,7 @@ def _put(passages: list[Passage], known: dict[str, bytes], table: PassageTable, 
     if encoder.long_texts is not None:
         return 0
     preprocessor = getattr(encoder, "document_preprocessor", None) or encoder.preprocessor
+    if hasattr(encoder, "document_spans"):
+        preprocessor = encoder.pipeline.side("document").preprocessor
     prompt = (getattr(encoder, "prompts", None) or {}).get("document", "")
     return len(lengths_of_cut(preprocessor, (np.array(texts, object),), prompt))

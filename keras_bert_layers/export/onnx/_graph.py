@@ -249,6 +249,17 @@ class Graph:
         found = self.add("Scan", start, *values, outputs=kinds, **options)[1:]
         return found[0] if count == 1 else found
 
+    def repeat(self, times: Tensor, step: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+        """What a step makes of its own result, so many times, from `start` on (ONNX's `Loop`); sizes may change."""
+        self._num_nodes += 1
+        kinds = INT64, BOOL, start.kind
+        places = [Tensor(self, f"repeated_{self._num_nodes}_{index}", kind) for index, kind in enumerate(kinds)]
+        body, _ = self._branch("repeated", lambda: [places[1], step(places[2])], places)
+        for scalar in body.input[:2]:
+            scalar.type.tensor_type.shape.SetInParent()  # says that there are no axes
+        found: Tensor = self.add("Loop", times, None, start, kind=start.kind, body=body)
+        return found
+
     def function(self, name: str, make: Callable[[], Tensor]) -> None:
         """Stores operations that the graph does not run, as a function of the file.
 
@@ -294,7 +305,8 @@ class Graph:
             content = [text if isinstance(text, bytes) else text.encode() for text in texts]
 
             def make(name: str) -> Any:
-                return onnx.helper.make_tensor(name, STRING, shape, content)
+                # `make_tensor` would drop a NUL at the end of a string.
+                return onnx.TensorProto(name=name, data_type=STRING, dims=shape, string_data=content)
 
             return self._store((tuple(texts), len(shape)), make, STRING)
         array = np.asarray(value, _NUMPY.get(kind or 0))
@@ -305,7 +317,7 @@ class Graph:
         return self._store(key, lambda name: onnx.numpy_helper.from_array(array, name), kind)
 
     def named(self, name: str, value: np.ndarray) -> Tensor:
-        """A constant that has a name of its own in the file; strings are an array of bytes."""
+        """A constant of numbers that has a name of its own in the file."""
         self._constants[name] = as_constant(name, value)
         return Tensor(self, name, self._constants[name].data_type)
 
@@ -365,9 +377,7 @@ class Graph:
 
 
 def as_constant(name: str, value: np.ndarray) -> Any:
-    """The `TensorProto` of an array; strings are an array of bytes."""
-    if value.dtype == object:
-        return onnx.helper.make_tensor(name, STRING, value.shape, value.tolist())
+    """The `TensorProto` of an array of numbers."""
     return onnx.numpy_helper.from_array(np.ascontiguousarray(value), name)
 
 

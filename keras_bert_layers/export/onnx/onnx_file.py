@@ -135,7 +135,7 @@ def check_path(path: str | PathLike[str]) -> Path:
 
 def write_model(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> Path:
     """Writes a model that is made once the package onnx is found; the weights of a large one go to a file beside it."""
-    with _needed("onnx"):
+    with needed("onnx"):
         onnx = importlib.import_module("onnx")
     check_writable(path, owner="export", argument="filepath")
     model = make()
@@ -153,8 +153,11 @@ def write_model(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -
             with moved.open("wb") as file:
                 _move_weights(model, weights.name, file)
         unfinished.write_bytes(model.SerializeToString(deterministic=True))
-        if is_large and path.is_file():  # a killed process must not leave an old model beside new weights
+        was_there = path.is_file()
+        if is_large and was_there:  # a killed process must not leave an old model beside new weights
             path.rename(old)
+    if was_there and not is_large:
+        weights.unlink(missing_ok=True)  # of an old file
     return path
 
 
@@ -170,7 +173,7 @@ def _back_after_errors(path: Path, moved: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _needed(package: str) -> Iterator[None]:
+def needed(package: str) -> Iterator[None]:
     """ModuleNotFoundError with the cure if a package of the extra `onnx` is not installed."""
     try:
         yield
@@ -278,7 +281,7 @@ def _largest_inputs(backbone: BertBackbone, preprocessor: TextLayer | None) -> d
 
     It is measured on rows of random ids, in which the columns with large numbers are those of texts.
     """
-    with _needed("onnxruntime"):
+    with needed("onnxruntime"):
         runtime = importlib.import_module("onnxruntime")
     graph, products = Graph(), MeasuredProducts()
     shape = _NUM_MEASURED, min(_LENGTH_MEASURED, backbone.config.max_sequence_length)

@@ -20,6 +20,10 @@ CANDIDATES = {FLOAT32: 1, INT8: 2, BINARY: 80}
 #: The names of the arrays, in the order in which graphs make them. In a file each has `PREFIX` before its name.
 TEXTS, IDS, DOCUMENTS, ROW_STARTS = "texts", "ids", "documents", "row_starts"
 FLOATS, HIGH, LOW, SCALES, BITS = "floats", "high", "low", "scales", "bits"
+#: The same of vectors of tokens: where those of each text begin, and the bytes of each token.
+TOKEN_STARTS, SPANS = "token_starts", "spans"
+#: The same of sparse vectors, as `Postings` has them.
+POSTING_ROWS, POSTING_WEIGHTS, POSTING_STARTS = "posting_rows", "posting_weights", "posting_starts"
 PREFIX = "search_"
 #: The function of an ONNX file that encodes documents, which its graph does not call.
 ENCODER = "encode_documents"
@@ -55,6 +59,41 @@ class Corpus(NamedTuple):
         return {"ids": self.ids_are, "documents": len(self.rows), "texts": len(self.texts)}
 
 
+class Tokens(NamedTuple):
+    """The vectors of the tokens of texts.
+
+    Args:
+        vectors: float32 `(tokens, vector_dim)`.
+        starts: int64 `(texts + 1,)`, where those of each text begin.
+        spans: int32 `(tokens, 2)`, the first byte of each token in its text, and the one after the last; -1 for none.
+    """
+
+    vectors: np.ndarray
+    starts: np.ndarray
+    spans: np.ndarray
+
+    def with_one_at_least(self) -> Tokens:
+        """With a vector of zeros for each text without tokens."""
+        counts = np.diff(self.starts)
+        places = self.starts[:-1][counts == 0]
+        vectors, spans = np.insert(self.vectors, places, 0, axis=0), np.insert(self.spans, places, -1, axis=0)
+        return Tokens(vectors, np.append(0, np.cumsum(counts.clip(1))), spans)
+
+
+class Postings(NamedTuple):
+    """Sparse vectors of texts in the order of the tokens of the vocabulary: an inverted index.
+
+    Args:
+        rows: int `(values,)`, the text of each weight.
+        weights: float32 `(values,)`.
+        starts: int `(vocabulary_size + 1,)`, where those of each token begin.
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray
+    starts: np.ndarray
+
+
 def read_corpus(owner: str, documents: Documents, ids: Any = None) -> Corpus:
     """The documents and ids that a user gives, checked.
 
@@ -79,12 +118,13 @@ def read_corpus(owner: str, documents: Documents, ids: Any = None) -> Corpus:
     return Corpus(list(rows), np.array([rows[text] for text in texts], np.int64), found)
 
 
-def corpus_arrays(corpus: Corpus, vectors: np.ndarray, kind: str) -> Arrays:
+def corpus_arrays(corpus: Corpus, found: np.ndarray | Tokens | Postings, kind: str) -> Arrays:
     """The arrays of a corpus by name.
 
     Args:
         corpus: the documents.
-        vectors: finite float32 `(texts, vector_dim)`; inner products with those of queries are the scores.
+        found: finite float32 `(texts, vector_dim)`, whose inner products with those of queries are the scores; or the
+            vectors of their tokens, or their sparse vectors.
         kind: one of `VECTORS`.
 
     Returns:
@@ -93,6 +133,10 @@ def corpus_arrays(corpus: Corpus, vectors: np.ndarray, kind: str) -> Arrays:
         their numbers as multiples of a scale for each vector, and for binary vectors the signs in words of 64 bits.
         There is one text at least: without documents an empty one, which no document has.
     """
+    tokens = found.with_one_at_least() if isinstance(found, Tokens) else None
+    postings = found if isinstance(found, Postings) else None
+    vectors: Any = found if tokens is None else tokens.vectors
+    vectors = vectors if postings is None else postings.weights[:, None]
     if not np.isfinite(vectors).all():
         row = int((~np.isfinite(vectors).all(axis=1)).argmax())
         raise ValueError(checks.row_message("export_search", "every vector must be finite", f"row {row}"))
@@ -108,6 +152,12 @@ def corpus_arrays(corpus: Corpus, vectors: np.ndarray, kind: str) -> Arrays:
         DOCUMENTS: np.append(order, len(order)).astype(np.int32),
         ROW_STARTS: np.append(0, np.cumsum(counts)).astype(np.int32),
     }
+    if postings is not None:
+        arrays |= {POSTING_ROWS: postings.rows.astype(np.int32), POSTING_STARTS: postings.starts.astype(np.int32)}
+        return {**arrays, POSTING_WEIGHTS: postings.weights}
+    if tokens is not None:
+        arrays[TOKEN_STARTS] = (tokens.starts if corpus.texts else np.array([0, 1])).astype(np.int32)
+        arrays[SPANS] = (tokens.spans if corpus.texts else np.zeros((1, 2))).astype(np.int32)
     if kind == FLOAT32:
         return {**arrays, FLOATS: vectors}
     if kind == BINARY:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers._internal import checks
-from keras_bert_layers.export.onnx import FLOAT, INT8, INT32, INT64, MAX_BYTES, UINT16, Answer, Graph, Tensor
+from keras_bert_layers.export.onnx import FLOAT, INT8, INT32, INT64, STRING, UINT16, Answer, Graph, Tensor
 from keras_bert_layers.export.search import corpus as names
 
 #: Scores texts again: queries and texts `[pairs]` to `[pairs]`.
@@ -19,6 +18,8 @@ Rerank = Callable[[Tensor, Tensor], Tensor]
 
 # ONNX counts no bits: words of 16 are looked up in a table.
 _WORD = 16
+# What one byte may be, and what follows the last one of a string.
+_BYTES = [*(bytes([byte]) for byte in range(256)), b""]
 
 
 class OnnxGraph:
@@ -53,23 +54,40 @@ class OnnxGraph:
 
         def step(carried: Tensor, query: Tensor, vector: Tensor) -> tuple[Tensor, ...]:
             documents, rows, scores = self._found(query, vector)
-            return carried, documents.column(0), rows.column(0), scores.column(0)
+            found = self._values(names.IDS, documents), self._values(names.TEXTS, rows), scores
+            return carried, *(column.column(0) for column in found)
 
         nothing = self._graph.constant(np.zeros((1, 1), np.float32))
-        documents, rows, scores = (
-            found.reshape(self._graph.concat([queries.shape(), self._num_found()]))
-            for found in self._graph.scan(step, nothing, queries.column(0), vectors.column(0))
-        )
-        answers = {
-            "id": self._arrays[names.IDS].take(documents),
-            "text": self._arrays[names.TEXTS].take(rows),
-            "score": scores,
+        found = self._graph.scan(step, nothing, queries.column(0), vectors.column(0))
+        shape = self._graph.concat([queries.shape(), self._num_found()])
+        return {
+            name: Answer(tensor.reshape(shape), (None, None))
+            for name, tensor in zip(("id", "text", "score"), found, strict=True)
         }
-        return {name: Answer(tensor, (None, None)) for name, tensor in answers.items()}
 
     def _num_found(self) -> Tensor:
         """How many documents are found, int64 `[1]`."""
-        return self._arrays[names.IDS].shape().minimum([self._top_k])
+        return (self._arrays[names.DOCUMENTS].shape() - 1).minimum([self._top_k])
+
+    def _values(self, name: str, rows: Tensor) -> Tensor:
+        """Some texts or ids, [D]. Strings are made of their bytes: as a constant, each takes 32 bytes more."""
+        values, starts, graph = self._arrays[name], self._arrays.get(_STARTS + name), self._graph
+        if starts is None:
+            return values.take(rows)
+        first = starts.take(rows).column()
+        sizes = starts.take(rows + 1).column() - first
+        longest = graph.concat([sizes.reshape(-1), graph.constant([0])]).reduced("Max")
+        powers = graph.constant([2**power for power in range(32)])
+        halvings = (powers < longest).cast(INT64).reduced("Sum")
+        place = graph.range(powers.take(halvings))
+        found = values.take((first + place).minimum(values.size() - 1)).cast(INT32)
+        pieces = graph.constant(_BYTES, STRING).take((place < sizes).where(found, len(_BYTES) - 1))
+
+        def joined(pieces: Tensor) -> Tensor:
+            pairs = pieces.reshape(rows.size(), -1, 2)
+            return graph.add("StringConcat", pairs.take(0, axis=2), pairs.take(1, axis=2))
+
+        return graph.repeat(halvings, joined, pieces).reshape(-1)
 
     def _found(self, query: Tensor, vector: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The documents, the rows of their texts and their scores, [D] each, of `[1]` and `[1, W]`."""
@@ -80,7 +98,7 @@ class OnnxGraph:
         scores, places = self._best(exact, self._kept)
         rows = rows.take(places)
         if self._rerank is not None:
-            texts = self._arrays[names.TEXTS].take(rows)
+            texts = self._values(names.TEXTS, rows)
             scores = self._rerank(self._graph.add("Expand", query, texts.shape()), texts)
         return self._documents(rows, scores)
 
@@ -131,16 +149,17 @@ class OnnxGraph:
         return found.take(best), rows.take(order.take(best)), scores
 
 
+_STARTS = "starts_of_"
 _NEGATIVE_COUNTS = -np.array([number.bit_count() for number in range(2**_WORD)], np.float32)
 
 
 def onnx_arrays(arrays: Mapping[str, Any]) -> names.Arrays:
-    """The arrays of a corpus in the types that the operations read; ValueError for texts of more than 2 GB."""
-    num_bytes = sum(map(len, arrays[names.TEXTS]))
-    if num_bytes > MAX_BYTES:
-        cure = "Export a SavedModel."
-        raise ValueError(checks.message("export", "documents", "be at most 2 GB in an ONNX file", num_bytes, cure))
+    """The arrays of a corpus in the types that the operations read; strings as their bytes, and where each begins."""
     found = dict(arrays)
+    for name in (names.TEXTS, names.IDS):
+        if arrays[name].dtype == object:
+            found[name] = np.frombuffer(b"".join(arrays[name]) + b"\0", np.uint8)
+            found[_STARTS + name] = np.cumsum([0, *map(len, arrays[name])])
     for name in (names.DOCUMENTS, names.ROW_STARTS):
         found[name] = arrays[name].astype(np.int64)
     if names.BITS in arrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers._internal.lazy import LazyModule, tf
 from keras_bert_layers.export.model_card import CARD_FILE, read_model_card, write_with_weights
-from keras_bert_layers.export.onnx import CARD, as_constant, write_model
+from keras_bert_layers.export.onnx import CARD, as_constant, needed, write_model
 from keras_bert_layers.export.saved_model import GRAPH, NEXT, check_destination
 from keras_bert_layers.export.search.corpus import (
     ENCODER,
@@ -23,6 +24,8 @@ from keras_bert_layers.export.search.corpus import (
     Arrays,
     Corpus,
     Documents,
+    Postings,
+    Tokens,
     corpus_arrays,
     cut_text,
     encoded_texts,
@@ -85,8 +88,7 @@ def replace_documents(path: str | PathLike[str], documents: Documents, ids: Any 
 def _corpus(path: Path, card: dict[str, Any], documents: Documents, ids: Any) -> Corpus:
     """The new documents; ids of the type that the graph has."""
     if "search" not in card:
-        cure = "Write one with `encoder.export_search`."
-        raise ValueError(checks.message(_OWNER, "path", "be an exported search", str(path), cure))
+        raise _no_search(path)
     corpus, kind = read_corpus(_OWNER, documents, ids), card["search"]["ids"]
     if not len(corpus.rows):
         return corpus._replace(ids=np.array([], object if kind == "string" else np.int64))
@@ -97,26 +99,56 @@ def _corpus(path: Path, card: dict[str, Any], documents: Documents, ids: Any) ->
     return corpus
 
 
-def _arrays(corpus: Corpus, card: dict[str, Any], encode: Callable[[list[str]], np.ndarray]) -> Arrays:
+def _no_search(path: Path) -> ValueError:
+    cure = "Write one with `encoder.export_search`."
+    return ValueError(checks.message(_OWNER, "path", "be an exported search", str(path), cure))
+
+
+def _arrays(corpus: Corpus, card: dict[str, Any], encode: Callable[[list[str]], Any]) -> Arrays:
     most = card["preprocessing"]["max_bytes"]
-    vectors = encode([cut_text(text, most) for text in corpus.texts or [""]])
-    return corpus_arrays(corpus, vectors, card["search"]["vectors"])
+    found: Any = encode([cut_text(text, most) for text in corpus.texts or [""]])
+    return corpus_arrays(corpus, found, card["search"]["vectors"])
 
 
 def _with_facts(card: dict[str, Any], corpus: Corpus) -> dict[str, Any]:
     return {**card, "search": {**card["search"], **corpus.facts()}}
 
 
-def _saved_model_encoder(source: Path) -> Callable[[list[str]], np.ndarray]:
-    """What encodes documents: the signature `document`."""
+def _saved_model_encoder(source: Path) -> Callable[[list[str]], Any]:
+    """What encodes documents, to what `corpus_arrays` reads: the signature `document`."""
     import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
     model = tf.saved_model.load(str(source))
 
     def embedding(texts: list[str]) -> np.ndarray:
-        return model.signatures["document"](text=tf.constant(texts, tf.string))["embedding"].numpy()
+        found = model.signatures["document"](text=tf.constant(texts, tf.string))
+        if "embedding" in found and "span" not in found:
+            return found["embedding"].numpy()
+        rows = np.empty(len(texts), object)
+        for row in range(len(texts)):
+            each = {name: value[row].numpy() for name, value in found.items()}
+            if "weights" in each:
+                ids = np.flatnonzero(each["weights"])
+                rows[row] = np.stack([ids, each["weights"][ids]], axis=1)
+            else:
+                both = np.concatenate([each["embedding"], each["span"]], axis=1)
+                rows[row] = both[each["embedding"].any(axis=1)]
+        return rows
 
-    return lambda texts: encoded_texts(embedding, texts)
+    def encode_all(texts: list[str]) -> Any:
+        found = encoded_texts(embedding, texts)
+        if found.dtype != object:
+            return found
+        both, counts = np.concatenate(list(found)), [len(row) for row in found]
+        outputs = model.signatures["document"].structured_outputs
+        if "weights" not in outputs:
+            return Tokens(both[:, :-2].astype(np.float32), np.cumsum([0, *counts]), both[:, -2:])
+        ids, order = both[:, 0].astype(np.int64), np.argsort(both[:, 0], kind="stable")
+        starts = np.cumsum([0, *np.bincount(ids, minlength=outputs["weights"].shape[1])])
+        rows = np.repeat(np.arange(len(counts)), counts)
+        return Postings(rows[order], both[order, 1].astype(np.float32), starts)
+
+    return encode_all
 
 
 def _write_variables(source: Path, target: Path, arrays: Arrays) -> None:
@@ -138,7 +170,13 @@ def _write_variables(source: Path, target: Path, arrays: Arrays) -> None:
 
 def _in_onnx_file(path: Path, documents: Documents, ids: Any) -> Path:
     """Replaces an ONNX file; large tensors may be in a file beside it."""
-    model = onnx.load(path)
+    with needed("onnx"):
+        decode = importlib.import_module("google.protobuf.message").DecodeError
+        importlib.import_module("onnx")
+    try:
+        model = onnx.load(path)
+    except decode as error:
+        raise _no_search(path) from error
     cards = [entry.value for entry in model.metadata_props if entry.key == CARD]
     card = json.loads(cards[0]) if cards else {}
     corpus = _corpus(path, card, documents, ids)

@@ -17,8 +17,8 @@ from keras_bert_layers.export.search import corpus as names
 #: Scores texts again: queries and texts, strings `(pairs,)`, to float32 `(pairs,)`.
 Rerank = Callable[[Any, Any], Any]
 
-# Queries that are answered together, and numbers that a step of a scan makes.
-_MOST_QUERIES, _STEP_NUMBERS = 32, 2**18
+# Numbers that a step of a scan makes.
+_STEP_NUMBERS = 2**18
 # Rows of a step that are converted from 8 bits: as floats, they stay in the processor's cache.
 _INT8_ROWS = 4096
 
@@ -33,6 +33,9 @@ class SavedModelGraph:
         rerank: scores the best texts again; None does not.
         reranked: how many texts it scores.
     """
+
+    #: Queries that are answered together, where none is scored again.
+    most_queries = 32
 
     def __init__(self, arrays: Mapping[str, Any], *, top_k: int, candidates: int, rerank: Rerank | None, reranked: int):
         self._arrays = {
@@ -53,13 +56,18 @@ class SavedModelGraph:
 
     def answers(self, queries: Tensor, vectors: Tensor) -> dict[str, Any]:
         """`id`, `text` and `score`, `(queries, documents)` each, of queries `[Q]` and their vectors `[Q, W]`."""
-        most = _MOST_QUERIES if self._rerank is None else 1
+        most = self.most_queries if self._rerank is None else 1
         documents, rows, scores = _in_parts(self._found, self._num_found(), most, queries, vectors)
         return {
             "id": tf.gather(self._value(names.IDS), documents),
             "text": tf.gather(self._value(names.TEXTS), rows),
             "score": scores,
+            **self._places(vectors, rows),
         }
+
+    def _places(self, vectors: Tensor, rows: Tensor) -> dict[str, Any]:
+        """What is said of where the texts of rows `[Q, D]` match; nothing, as a text has one vector."""
+        return {}
 
     def _num_found(self) -> Any:
         return tf.minimum(self._top_k, tf.shape(self._value(names.IDS))[0])
@@ -139,6 +147,14 @@ def _packed_signs(vectors: tf.Tensor) -> Any:
     bits = tf.cast(tf.pad(vectors, [[0, 0], [0, width]]) > 0, tf.int64)
     bits = tf.reshape(bits, [-1, (vectors.shape[1] + width) // 64, 64])
     return tf.reduce_sum(tf.bitwise.left_shift(bits, tf.range(64, dtype=tf.int64)), axis=-1)
+
+
+def places_of(starts: tf.Tensor, rows: tf.Tensor) -> tuple[Any, Any]:
+    """Where the values of some rows are, one row after the other, and which of these rows each is of."""
+    first = tf.gather(starts, rows)
+    counts = tf.gather(starts, rows + 1) - first
+    own = tf.repeat(tf.range(tf.size(rows)), counts)
+    return tf.range(tf.size(own)) + tf.gather(first - tf.cumsum(counts, exclusive=True), own), own
 
 
 def _in_parts(find: Callable[..., Any], num_found: Any, most: int, queries: Any, vectors: Any) -> Any:

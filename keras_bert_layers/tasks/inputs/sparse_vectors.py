@@ -75,7 +75,7 @@ class SparseVectors:
         return [list(zip(names[ids].tolist(), weights.tolist(), strict=True)) for ids, weights in self]
 
     @functools.cached_property
-    def _by_token(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def by_token(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The row and the weight of all values in the order of their tokens, and where each token begins."""
         order = np.argsort(self.token_ids, kind="stable")
         rows = np.repeat(np.arange(len(self)), np.diff(self.row_starts))
@@ -91,7 +91,7 @@ class SparseVectors:
         if queries.vocabulary_size != self.vocabulary_size:
             rule = f"have this `vocabulary_size`, {self.vocabulary_size}"
             raise ValueError(checks.message("SparseVectors", "queries", rule, queries.vocabulary_size))
-        rows, weights, starts = self._by_token
+        rows, weights, starts = self.by_token
         found = np.zeros((len(queries), len(self)), np.float32)
         for scores, (ids, own) in zip(found, queries, strict=True):
             counts = starts[ids + 1] - starts[ids]

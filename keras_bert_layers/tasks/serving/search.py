@@ -16,18 +16,23 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.export import Signature, onnx, write_saved_model
 from keras_bert_layers.export.saved_model import check_destination
 from keras_bert_layers.export.search.corpus import (
+    BINARY,
     CANDIDATES,
     ENCODER,
     FLOAT32,
     VECTORS,
     Corpus,
     Documents,
+    Postings,
+    Tokens,
     corpus_arrays,
     cut_text,
     read_corpus,
 )
 from keras_bert_layers.export.search.onnx_graph import OnnxGraph
 from keras_bert_layers.export.search.saved_model_graph import SavedModelGraph
+from keras_bert_layers.export.search.sparse_graph import SparseGraph
+from keras_bert_layers.export.search.token_graph import TokenGraph
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, bounded_texts, check_max_bytes, with_bound
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.losses import in_batch
@@ -58,6 +63,8 @@ def export_search(
 ) -> Path:
     """Writes one file, or one SavedModel, with the encoder and a corpus: a query in, the best documents out.
 
+    A `BertMultiVectorEncoder` or a `BertSparseEncoder` is written as a SavedModel only; the former has more outputs.
+
     The signature `serving_default` takes strings `query` `(batch,)` and returns `id`, `text` and `score`, each `(batch,
     documents)`, the best first; of equal scores the document that comes first. There are `top_k` documents, or all of a
     smaller corpus. The score is the cosine; the dot product for a `BertDualEncoder` without `normalize`; or the
@@ -78,6 +85,7 @@ def export_search(
         vectors: how a query is compared with all documents. `"float32"` is exact. `"int8"` compares with numbers of 8
             bits, `"binary"` with signs; 2 or 80 times `top_k` of the texts found so get their scores from numbers of 16
             bits, which are exact to about 1e-5. These take 4, 2 and 2.1 bytes for each number of a vector.
+            Of a `BertMultiVectorEncoder`, `"float32"` or `"int8"`; of a `BertSparseEncoder`, `"float32"`.
         top_k: how many documents to find.
         cross_encoder: a `BertCrossEncoder` that scores the best `top_k` texts, or 30, again.
         version: as in `export`, for a SavedModel.
@@ -94,6 +102,12 @@ def export_search(
     """
     check_takes_text(encoder)
     checks.one_of(_OWNER, "format", format, ["tf_saved_model", "onnx"])
+    for name, value, only in (("vectors", vectors, FLOAT32), ("format", format, "tf_saved_model")):
+        if value != only and _is_sparse(encoder):
+            raise ValueError(checks.message(_OWNER, name, f"be {only!r} for sparse vectors", value))
+    if vectors == BINARY and _has_tokens(encoder):
+        rule = "be 'float32' or 'int8' for vectors of tokens, whose signs tell too little"
+        raise ValueError(checks.message(_OWNER, "vectors", rule, vectors))
     checks.one_of(_OWNER, "vectors", vectors, VECTORS)
     checks.positive_integer(_OWNER, "top_k", top_k)
     check_max_bytes(_OWNER, max_bytes)
@@ -117,6 +131,16 @@ def export_search(
     return search.write_saved_model(path, version=version, warm_up=warm_up)
 
 
+def _has_tokens(encoder: TextTask) -> bool:
+    """Whether an encoder has a vector for each token of a text."""
+    return hasattr(encoder, "document_spans")
+
+
+def _is_sparse(encoder: TextTask) -> bool:
+    """Whether the vectors of an encoder are weights of the vocabulary, 0 for most."""
+    return hasattr(encoder, "max_active_dims")
+
+
 class _Search:
     """What is written: the encoder, the corpus, and how one is compared with the other."""
 
@@ -130,7 +154,9 @@ class _Search:
         top_k: int,
         max_bytes: int | None,
     ):
-        self._encoder, self._cross_encoder, self._corpus = encoder, cross_encoder, corpus
+        self._encoder: Any = encoder
+        self._has_tokens, self._is_sparse = _has_tokens(encoder), _is_sparse(encoder)
+        self._cross_encoder, self._corpus = cross_encoder, corpus
         self._kind, self._max_bytes = vectors, max_bytes
         reranked = top_k if cross_encoder is None else max(top_k, _LEAST_RERANKED)
         self._options = {"top_k": top_k, "candidates": CANDIDATES[vectors] * reranked, "reranked": reranked}
@@ -139,8 +165,14 @@ class _Search:
     def encode(self, verbose: str | int) -> None:
         """Makes the vectors of the documents."""
         texts = [cut_text(text, self._max_bytes) for text in self._corpus.texts]
-        vectors = np.asarray(self._encoder.encode_documents(texts, verbose=verbose), np.float32)
-        vectors = in_batch.unit(vectors) if self._encoder.compares_cosines else vectors
+        vectors: Any = self._encoder.encode_documents(texts, verbose=verbose)
+        if self._has_tokens:
+            vectors = Tokens(vectors.vectors, vectors.row_starts, self._encoder.document_spans(texts))
+        elif self._is_sparse:
+            vectors = Postings(*vectors.by_token)
+        else:
+            vectors = np.asarray(vectors, np.float32)
+            vectors = in_batch.unit(vectors) if self._encoder.compares_cosines else vectors
         self._arrays = corpus_arrays(self._corpus, vectors, self._kind)
 
     def facts(self) -> dict[str, Any]:
@@ -156,7 +188,8 @@ class _Search:
         with ExitStack() as stack:
             for task in models:
                 stack.enter_context(set_for_serving(task))
-            graph = SavedModelGraph(self._arrays, rerank=self._rerank(), **self._options)
+            make = SparseGraph if self._is_sparse else SavedModelGraph
+            graph = (TokenGraph if self._has_tokens else make)(self._arrays, rerank=self._rerank(), **self._options)
 
             def answer(queries: Any) -> dict[str, Any]:
                 return graph.answers(queries, self._vectors("query", queries))
@@ -171,7 +204,10 @@ class _Search:
             return write_saved_model(path, signatures, version=version, warm_up=requests, facts=self.facts())
 
     def _embedding(self, side: str, texts: Any) -> dict[str, Any]:
-        return {"embedding": self._vectors(side, texts)}
+        found = {"weights" if self._is_sparse else "embedding": self._vectors(side, texts)}
+        if self._has_tokens and side == "document":
+            found["span"] = self._encoder.serve_spans(texts)
+        return found
 
     def _vectors(self, side: str, texts: Any) -> Any:
         """The vectors of queries or documents, in graph."""

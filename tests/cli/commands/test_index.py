@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import keras_bert_layers as kbl
 from keras_bert_layers.cli.commands import index
 
 pytestmark = pytest.mark.usefixtures("traces_nothing")
@@ -182,3 +183,20 @@ def test_errors(run, error_line, encoder, tmp_path):
     assert "`ROWS` must have columns that the index has: {'id': 'string', 'text': 'string', 'year': 'int64'}" in message
     assert "Received: ROWS={'year': 'double', 'other': 'string'}. Make another index." in message
     assert json.loads((tmp_path / "index" / "search_index.json").read_text())["complete"]
+
+
+def test_a_vector_for_each_token(run, error_line, backbone, preprocessor, tmp_path, capsys):
+    prompts = {"query": "bad ", "document": "film "}
+    model = kbl.BertMultiVectorEncoder(backbone, 5, query_length=6, prompts=prompts, preprocessor=preprocessor)
+    model.save(tmp_path / "tokens.keras")
+    texts = {row["id"]: row["text"] for row in ROWS if row["text"]}
+    rows = write(tmp_path / "rows.jsonl")
+    assert run("index", rows, "--model", tmp_path / "tokens.keras", "--to", tmp_path / "index") == 0
+    capsys.readouterr()
+    assert run("search", tmp_path / "index", "good film", "--json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    scores = dict(zip(texts, model.similarity(["good film"], list(texts.values()))[0].tolist(), strict=True))
+    assert {row["id"]: row["score"] for row in found} == pytest.approx(scores, abs=1e-4)
+    kbl.BertSparseEncoder(backbone, preprocessor=preprocessor).save(tmp_path / "sparse.keras")
+    assert run("index", rows, "--model", tmp_path / "sparse.keras", "--to", tmp_path / "other") == 2
+    assert "with a tokenizer and dense vectors" in error_line()

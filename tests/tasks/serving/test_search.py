@@ -177,16 +177,26 @@ def test_killed_replacement_leaves_a_whole_search(searched):
 @with_onnx
 @pytest.mark.usefixtures("traces_nothing")
 def test_onnx_file_answers_and_is_replaced(encoder, tmp_path, monkeypatch):
+    onnx = pytest.importorskip("onnx")
     path = tmp_path / "search.onnx"
     options = {"vectors": "binary", "top_k": TOP_K, "format": "onnx", "verbose": 0}
     assert encoder.export_search(path, dict(zip(IDS, DOCUMENTS, strict=True)), **options) == path
     check(ask_onnx(path), encoder)
     monkeypatch.setattr("keras_bert_layers.export.onnx.onnx_file.MAX_BYTES", 10_000)  # as of more than 2 GB
-    assert replace_documents(path, OTHERS) == path
-    check(ask_onnx(path), encoder, list(OTHERS.values()), list(OTHERS))
+    others = OTHERS | {"\N{SNOWMAN}": "日本 \0 night " * 700}
+    assert replace_documents(path, others) == path
+    check(ask_onnx(path), encoder, list(others.values()), list(others))
     assert sorted(tmp_path.iterdir()) == [path, path.with_name("search.onnx.data")]
-    monkeypatch.setattr("keras_bert_layers.export.search.onnx_graph.MAX_BYTES", 15)
-    with pytest.raises(ValueError, match="`documents` must be at most 2 GB in an ONNX file. Received: documents=18"):
+    constants = {tensor.name: tensor for tensor in onnx.load(path, load_external_data=False).graph.initializer}
+    assert constants["search_texts"].data_location == onnx.TensorProto.EXTERNAL
+    monkeypatch.undo()
+    replace_documents(path, {})
+    assert list(tmp_path.iterdir()) == [path]  # the weights beside it are gone
+    path.write_bytes(b"no ONNX file")
+    with pytest.raises(ValueError, match="`path` must be an exported search"):
+        replace_documents(path, OTHERS)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModuleNotFoundError, match="an ONNX file needs the package onnx"):
         replace_documents(path, OTHERS)
 
 
@@ -219,6 +229,61 @@ def test_static_encoder(preprocessor, tmp_path):
     assert (
         found["id"][0].tolist() == np.argsort(-encoder.similarity(QUERIES[0], documents)[0], kind="stable")[:3].tolist()
     )
+
+
+@pytest.mark.parametrize("vectors", [pytest.param("float32", marks=pytest.mark.slow), "int8"])
+def test_a_vector_for_each_token(new_backbone, preprocessor, vectors, tmp_path):
+    options = {"query_length": 6, "query_expansion": "unattended", "skiplist": ["!", "[UNK]", "[CLS]", "[SEP]"]}
+    options |= {"prompts": {"query": "bad ", "document": "film "}}
+    encoder = kbl.BertMultiVectorEncoder(new_backbone(), 5, preprocessor=preprocessor, **options)
+    options = {"vectors": vectors, "top_k": TOP_K, "version": 1, "warm_up": vectors == "float32", "verbose": 0}
+    path = encoder.export_search(tmp_path / "search", DOCUMENTS, IDS, **options)
+    check_tokens(ask_saved_model(path), encoder, DOCUMENTS, IDS)
+    others = {"x": "\N{SNOWMAN} film", "y": "ni !", "z": "日本 good \N{SNOWMAN} film", "w": "日本 night " * 200}
+    replaced = replace_documents(path.parent, others)
+    check_tokens(ask_saved_model(replaced), encoder, list(others.values()), list(others))
+    if vectors == "float32":
+        assert ask_saved_model(replace_documents(replaced, {}))["start"].shape == (len(QUERIES), 0)
+    for options, said in [({"vectors": "binary"}, "`vectors` must be"), ({"format": "onnx"}, "`task` must be a task")]:
+        with pytest.raises(ValueError, match=said):
+            encoder.export_search(tmp_path / "other.onnx", DOCUMENTS, **options)
+
+
+@pytest.mark.slow
+def test_sparse_vectors(new_backbone, preprocessor, tmp_path):
+    options = {"max_active_dims": 5, "prompts": {"query": "bad ", "document": "film "}}
+    encoder = kbl.BertSparseEncoder(new_backbone(), preprocessor=preprocessor, **options)
+    path = encoder.export_search(tmp_path / "search", DOCUMENTS, IDS, top_k=TOP_K, version=1, verbose=0)
+    others = OTHERS | {"w": "日本 night " * 200}
+    for documents, ids in ((DOCUMENTS, IDS), (list(others.values()), list(others))):
+        found, scores = ask_saved_model(path), np.round(encoder.similarity(QUERIES, documents).astype(np.float64), 5)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :TOP_K]
+        np.testing.assert_allclose(found["score"], np.take_along_axis(scores, best, axis=1), atol=2 * TOLERANCE)
+        assert as_text(found["id"]).tolist() == np.array(ids, object)[best].tolist()
+        path = replace_documents(path.parent, others)
+    assert ask_saved_model(replace_documents(path, {}))["id"].shape == (len(QUERIES), 0)
+    for options in ({"vectors": "int8"}, {"format": "onnx"}):
+        with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be '.*' for sparse vectors"):
+            encoder.export_search(tmp_path / "other.onnx", DOCUMENTS, **options)
+
+
+def check_tokens(found, encoder, documents, ids):
+    """Ids and scores are those of Keras, and the bytes those of the token with the largest cosine."""
+    scores = np.round(encoder.similarity(QUERIES, documents).astype(np.float64), 5)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :TOP_K]
+    assert as_text(found["id"]).tolist() == np.array(ids, object)[best].tolist()
+    np.testing.assert_allclose(found["score"], np.take_along_axis(scores, best, axis=1), atol=6 * TOLERANCE)
+    vectors = encoder.encode_queries(QUERIES, verbose=0)
+    for query, row in enumerate(best):
+        for place, text in enumerate(documents[number] for number in row):
+            inputs = encoder.pipeline.side("document")
+            tokens = inputs.preprocessor.with_offsets([text], prompt=inputs.prompt)
+            (read,) = encoder.run({name: tokens[name] for name in encoder.input["document"]}, "document").numpy()
+            cosines = (vectors[query] @ read.T).max(axis=0)
+            bytes_of = np.stack([tokens["starts"][0], tokens["ends"][0]], axis=1)
+            cosines[(bytes_of[:, 0] >= bytes_of[:, 1]) | ~read.any(axis=1)] = -9
+            best_token = bytes_of[cosines.argmax()] if cosines.max() > -9 else [0, 0]
+            assert [found["start"][query, place], found["end"][query, place]] == list(best_token)
 
 
 @pytest.mark.parametrize(
