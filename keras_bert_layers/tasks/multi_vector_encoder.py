@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -28,28 +28,11 @@ from keras_bert_layers.tasks.inputs.token_inputs import TokenQueryInputs
 from keras_bert_layers.tasks.inputs.token_vectors import TokenVectors, pooled_tokens
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
+from keras_bert_layers.tasks.serving.token_match import TokenMatch
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "BertMultiVectorEncoder"
 EXPANSIONS = (None, "unattended", "attended")
-
-
-class TokenMatch(NamedTuple):
-    """A token of a query, and the token of a document that is most similar to it.
-
-    Attributes:
-        token: the query's token, as in the vocabulary.
-        document_token: the document's token.
-        score: their cosine, which is what the token adds to the score.
-        start: the byte of the document, in UTF-8, at which its token starts; -1 for a special token or the prompt.
-        end: the byte after its last one.
-    """
-
-    token: str
-    document_token: str
-    score: float
-    start: int
-    end: int
 
 
 @register
