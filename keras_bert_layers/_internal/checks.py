@@ -88,6 +88,11 @@ def share(owner: str, argument: str, value: object) -> float:
     return _number(owner, argument, value, lambda number: 0 <= number <= 1, "be at least 0 and at most 1")
 
 
+def at_least_one(owner: str, argument: str, value: object) -> float:
+    """`value` as a float of at least 1; TypeError or ValueError otherwise."""
+    return _number(owner, argument, value, lambda number: number >= 1, "be at least 1")
+
+
 def positive_number(owner: str, argument: str, value: object) -> float:
     """`value` as a float above 0; TypeError or ValueError otherwise."""
     return _number(owner, argument, value, lambda number: number > 0, "be greater than 0")

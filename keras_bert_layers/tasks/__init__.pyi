@@ -43,6 +43,7 @@ from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as Bert
 from keras_bert_layers.tasks.serving.attribution import Attribution as Attribution
 from keras_bert_layers.tasks.serving.classification_report import ClassificationError as ClassificationError
 from keras_bert_layers.tasks.serving.classification_report import ClassificationReport as ClassificationReport
+from keras_bert_layers.tasks.serving.token_match import TokenMatch as TokenMatch
 from keras_bert_layers.tasks.sparse_encoder import BertSparseEncoder as BertSparseEncoder
 from keras_bert_layers.tasks.static_encoder import BertStaticEncoder as BertStaticEncoder
 from keras_bert_layers.tasks.task import Task as Task

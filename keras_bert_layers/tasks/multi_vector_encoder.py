@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
+from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.search.corpus import Documents
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.losses import in_batch
@@ -29,33 +29,16 @@ from keras_bert_layers.tasks.graphs.heads import check_parts, check_sizes
 from keras_bert_layers.tasks.graphs.token_vectors import token_vectors
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES, labels_for
 from keras_bert_layers.tasks.inputs.token_inputs import TokenQueryInputs
-from keras_bert_layers.tasks.inputs.token_vectors import TokenVectors
+from keras_bert_layers.tasks.inputs.token_vectors import TokenVectors, pooled_tokens
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
+from keras_bert_layers.tasks.serving.token_match import TokenMatch
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "BertMultiVectorEncoder"
 _TEXTS = 256  # of which the tokens are found together
 EXPANSIONS = (None, "unattended", "attended")
-
-
-class TokenMatch(NamedTuple):
-    """A token of a query, and the token of a document that is most similar to it.
-
-    Attributes:
-        token: the query's token, as in the vocabulary.
-        document_token: the document's token.
-        score: their cosine, which is what the token adds to the score.
-        start: the byte of the document, in UTF-8, at which its token starts; -1 for a special token or the prompt.
-        end: the byte after its last one.
-    """
-
-    token: str
-    document_token: str
-    score: float
-    start: int
-    end: int
 
 
 @register
@@ -148,14 +131,15 @@ class BertMultiVectorEncoder(Task):
         if query_expansion is not None and query_length is None:
             rule = "be given for a `query_expansion`, which fills queries up to it"
             raise ValueError(checks.message(OWNER, "query_length", rule, None))
-        by_side, expansion, skipped = Prompts(OWNER, prompts).by_name, None, set()
+        by_side, expansion = Prompts(OWNER, prompts).by_name, None
+        skipped: tuple[int, ...] = ()
         for side in by_side:
             checks.one_of(OWNER, "prompts", side, SIDES)
         if query_expansion is not None or skiplist:
             if preprocessor is None:
                 raise ValueError(checks.message(OWNER, "preprocessor", "be given, for the ids of tokens", None))
             tokenizer = preprocessor.tokenizer
-            skipped = {tokenizer.token_to_id(word) for word in set(skiplist) & set(tokenizer.all_tokens())}
+            skipped = tuple({tokenizer.token_to_id(word) for word in set(skiplist) & set(tokenizer.all_tokens())})
             expansion = None if query_expansion is None else (tokenizer.mask_id, query_expansion == "attended")
         pipeline = TokenQueryInputs(OWNER, preprocessor, by_side, projection_dim)
         pipeline.lengths, pipeline.expands = {QUERY: query_length, DOCUMENT: document_length}, expansion is not None
@@ -213,9 +197,16 @@ class BertMultiVectorEncoder(Task):
         """Encodes queries, as `encode_documents` encodes documents."""
         return self._encode(QUERY, texts, batch_size, **kwargs)
 
-    def encode_documents(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> TokenVectors:
-        """Encodes documents as the vectors of their tokens; arguments as of `BertDualEncoder.encode_documents`."""
-        return self._encode(DOCUMENT, texts, batch_size, **kwargs)
+    def encode_documents(
+        self, texts: Strings, batch_size: int | None = None, *, pool_factor: float = 1, **kwargs: Any
+    ) -> TokenVectors:
+        """Encodes documents as the vectors of their tokens; other arguments as of `BertDualEncoder.encode_documents`.
+
+        With a `pool_factor` of 2 a document has about half as many vectors; see `TokenVectors.pooled`.
+        """
+        factor = checks.at_least_one(OWNER, "pool_factor", pool_factor)
+        found = self._encode(DOCUMENT, texts, batch_size, **kwargs)
+        return found.pooled(factor) if isinstance(found, TokenVectors) else pooled_tokens(found, factor)
 
     def _encode(self, side: str, texts: Strings, batch_size: int | None, **options: Any) -> TokenVectors:
         if not self.pipeline.is_raw(texts):
@@ -316,6 +307,32 @@ class BertMultiVectorEncoder(Task):
             found += [Signature(side, serve, texts) for side, serve in sides.items()]
             found.append(Signature("document_tokenize", self.pipeline.side(DOCUMENT).tokens, texts))
         return found
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default` for queries, and those named `query` and `document`."""
+        sides = {side: functools.partial(self._onnx_answers, side) for side in SIDES}
+        return {"serving_default": sides[QUERY], **sides}
+
+    def _onnx_answers(self, side: str, model: onnx.OnnxModel, text: onnx.Tensor) -> dict[str, onnx.Answer]:
+        inputs, graph = self.pipeline.side(side), model.graph
+        rows = model.rows(text, preprocessor=inputs.preprocessor, prompt=inputs.prompt)
+        is_there, expands = rows.mask > 0, side == QUERY and self.query_expansion is not None
+        if expands:
+            pads = graph.concat([graph.constant([0, 0, 0]), graph.constant([self.query_length]) - rows.ids.size(1)])
+            mask_id, attended = self.preprocessor.tokenizer.mask_id, graph.add("Pad", rows.mask, pads)
+            ids = graph.add("Pad", is_there.where(rows.ids, mask_id), pads, graph.constant(mask_id))
+            is_there = attended >= 0
+            rows = onnx.Rows(ids, None, is_there.cast(onnx.INT32) if self.query_expansion == "attended" else attended)
+        elif side == DOCUMENT and self._skipped:
+            is_kept = np.ones(self.preprocessor.tokenizer.vocabulary_size(), np.float32)
+            is_kept[list(self._skipped)] = 0
+            is_there = is_there & (graph.constant(is_kept).take(rows.ids) > 0)
+        hidden = model.hidden(rows, of_padding=expands)
+        vectors = onnx.unit_vectors(onnx.dense(hidden, self.predictor.part(side).get_layer("dense_projection")))
+        vectors = is_there.column(2).where(vectors, 0.0)
+        shape = (None, None, self.projection_dim)
+        mask = onnx.Answer(is_there.cast(onnx.INT32), (None, None))
+        return {self.output_name: onnx.Answer(vectors, shape), "mask": mask}
 
 
 def _scores_as_vectors(vectors: Any) -> Any:

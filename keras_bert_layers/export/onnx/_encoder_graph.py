@@ -41,7 +41,9 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 _FUSED = {"gelu_erf": "BiasGelu", "gelu_tanh": "FastGelu"}
 
 
-def hidden_states(rows: Rows, backbone: BertBackbone, products: Products, *, first_token_only: bool = False) -> Tensor:
+def hidden_states(
+    rows: Rows, backbone: BertBackbone, products: Products, *, first_token_only: bool = False, of_padding: bool = False
+) -> Tensor:
     """The last hidden states, float32 `[batch, sequence, hidden_dim]`, of rows that hold one text or one pair each.
 
     Args:
@@ -49,6 +51,7 @@ def hidden_states(rows: Rows, backbone: BertBackbone, products: Products, *, fir
         backbone: a `BertBackbone`.
         products: how its blocks multiply with their weights.
         first_token_only: whether only those of the first tokens are needed; the result may be `[batch, 1, hidden_dim]`.
+        of_padding: whether those of padding are needed too, which nothing attends to.
 
     Raises:
         ValueError: the backbone has parts that only Keras can compute, or quantized layers.
@@ -59,7 +62,7 @@ def hidden_states(rows: Rows, backbone: BertBackbone, products: Products, *, fir
             rule = "be a SelfAttention in an ONNX file"
             raise ValueError(checks.message("export", "attention", rule, type(block.attention), _CURE))
     is_plain = all(block.attention.window is None and block.attention.positions is None for block in blocks)
-    pack = packed(rows, backbone.get_layer("embedding").position_offset) if is_plain else None
+    pack = packed(rows, backbone.get_layer("embedding").position_offset) if is_plain and not of_padding else None
     hidden, counts = _embedded(rows if pack is None else pack, backbone)
     size, longest = backbone.config.hidden_dim, backbone.config.max_sequence_length
     biases: dict[tuple[int, int | None], Tensor | None] = {}

@@ -238,15 +238,15 @@ class OnnxModel:
         self.num_tokens = rows.num_tokens
         return rows
 
-    def hidden(self, rows: Rows, backbone: BertBackbone | None = None, *, first_token_only: bool = False) -> Tensor:
-        """The last hidden states, as `hidden_states`, of the task's backbone if it is None."""
+    def hidden(self, rows: Rows, backbone: BertBackbone | None = None, **options: bool) -> Tensor:
+        """The last hidden states, by `hidden_states`, of the task's backbone if it is None."""
         backbone = self._task.backbone if backbone is None else backbone
         if id(backbone) not in self._products:
             preprocessor = getattr(self._task, "preprocessor", None)
             is_exact = self._dtype == _FLOAT32
             products = Products() if is_exact else Int8Products(_largest_inputs(backbone, preprocessor))
             self._products[id(backbone)] = products
-        return hidden_states(rows, backbone, self._products[id(backbone)], first_token_only=first_token_only)
+        return hidden_states(rows, backbone, self._products[id(backbone)], **options)
 
     def pooled_output(self, rows: Rows) -> Tensor:
         """The backbone's `"pooled_output"`, float32 `(batch, hidden_dim)`."""

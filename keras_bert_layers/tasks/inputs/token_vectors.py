@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.losses.in_batch import unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,21 @@ class TokenVectors:
             return self.of([self[row] for row in chosen], self.shape[1])
         return self.vectors[slice(*self.row_starts[chosen : chosen + 2])]
 
+    def pooled(self, factor: float) -> TokenVectors:
+        """Fewer vectors: those of each text that are most similar are replaced by their mean, scaled to length 1.
+
+        Of a text's `n` vectors the first stays, that of `[CLS]`; the others become `(n - 1) // factor`, at least one.
+        They are grouped by Ward's method on 1 minus the cosine, in the order of the first vector of each group.
+
+        Args:
+            factor: 1 or more; 1 pools nothing. The vectors must have length 1.
+
+        References:
+            Clavié, Chaffin and Adams 2024, Reducing the footprint of multi-vector retrieval, arXiv:2409.14683.
+        """
+        checks.at_least_one("TokenVectors", "factor", factor)
+        return self.of([pooled_tokens(text, factor) for text in self], self.shape[1])
+
     def scores(self, queries: TokenVectors) -> np.ndarray:
         """The score of each text for each query (MaxSim), float32 `(queries, texts)`.
 
@@ -82,3 +98,23 @@ def token_rows(padded: np.ndarray) -> np.ndarray:
     for number, row in enumerate(padded):
         found[number] = row[row.any(axis=-1)]
     return found
+
+
+def pooled_tokens(vectors: np.ndarray, factor: float) -> np.ndarray:
+    """Some of the vectors `(tokens, width)` of one text in the place of all; see `TokenVectors.pooled`."""
+    others = vectors[1:]
+    if (number := max(1, int(len(others) // factor))) >= len(others):
+        return vectors
+    sums, sizes = others.copy(), np.ones(len(others))
+    squares = np.clip(1 - others @ others.T, 0, 2).astype(np.float64) ** 2
+    np.fill_diagonal(squares, np.inf)
+    for _ in range(len(others) - number):
+        kept, gone = sorted(divmod(int(squares.argmin()), len(others)))
+        both = sizes[kept] + sizes[gone]  # next, what Lance and Williams' formula has for Ward's method
+        row = (sizes + sizes[kept]) * squares[kept] + (sizes + sizes[gone]) * squares[gone]
+        row = (row - sizes * squares[kept, gone]) / (sizes + both)
+        row[kept] = np.inf
+        squares[kept], squares[:, kept] = row, row
+        squares[gone], squares[:, gone] = np.inf, np.inf
+        sums[kept], sizes[kept], sizes[gone] = sums[kept] + sums[gone], both, 0
+    return np.concatenate([vectors[:1], unit(sums[sizes > 0])])

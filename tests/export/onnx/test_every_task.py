@@ -23,6 +23,7 @@ TAGS = ["O", "B-x", "I-x", "B-y", "I-y"]
 TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] good " * 9, "Ünhappy\tnight", "é zz bad 日 ée"]
 OTHERS = ["night", "a [MASK] good", "film film bad, unhappy films? good" * 9, "", "[MASK] ? [MASK]", "bad日x films"]
 QUESTIONS = ["a ?", "film", "good bad film night unhappy", "", "good", "a"]
+SIDES = {"query": "good ", "document": "film "}
 
 CASES = {
     "classes of pairs": lambda b, p: kbl.BertClassifier(b, class_names=["bad", "good"], preprocessor=p, pairs=True),
@@ -31,6 +32,12 @@ CASES = {
     "search": lambda b, p: kbl.BertDualEncoder(b, preprocessor=p, prompts={"query": "good "}),
     "sparse vectors": lambda b, p: kbl.BertSparseEncoder(b, preprocessor=p, prompts={"query": "good "}),
     "sums": lambda b, p: kbl.BertSparseEncoder(b, "sum", activation="log1p_relu", max_active_dims=3, preprocessor=p),
+    **{
+        f"token vectors, {expansion}": lambda b, p, expansion=expansion: kbl.BertMultiVectorEncoder(
+            b, 5, query_length=12, query_expansion=expansion, skiplist=["bad", "."], preprocessor=p, prompts=SIDES
+        )
+        for expansion in (None, "unattended", "attended")
+    },
     "choices": lambda b, p: kbl.BertMultipleChoice(b, preprocessor=p),
     "masks": lambda b, p: kbl.BertMaskedLM(b, p, top_k=3),
     "pretraining": lambda b, p: kbl.BertPretrainer(b, p, top_k=2),
