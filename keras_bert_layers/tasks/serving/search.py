@@ -102,9 +102,11 @@ def export_search(
     """
     check_takes_text(encoder)
     checks.one_of(_OWNER, "format", format, ["tf_saved_model", "onnx"])
-    for name, value, only in (("vectors", vectors, FLOAT32), ("format", format, "tf_saved_model")):
-        if value != only and _is_sparse(encoder):
-            raise ValueError(checks.message(_OWNER, name, f"be {only!r} for sparse vectors", value))
+    if vectors != FLOAT32 and _is_sparse(encoder):
+        raise ValueError(checks.message(_OWNER, "vectors", "be 'float32' for sparse vectors", vectors))
+    if format == "onnx" and (_is_sparse(encoder) or _has_tokens(encoder)):
+        rule = "be 'tf_saved_model' for sparse vectors and for vectors of tokens"
+        raise ValueError(checks.message(_OWNER, "format", rule, format))
     if vectors == BINARY and _has_tokens(encoder):
         rule = "be 'float32' or 'int8' for vectors of tokens, whose signs tell too little"
         raise ValueError(checks.message(_OWNER, "vectors", rule, vectors))

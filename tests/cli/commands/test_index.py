@@ -185,7 +185,9 @@ def test_errors(run, error_line, encoder, tmp_path):
     assert json.loads((tmp_path / "index" / "search_index.json").read_text())["complete"]
 
 
+@pytest.mark.slow
 def test_a_vector_for_each_token(run, error_line, backbone, preprocessor, tmp_path, capsys):
+    pytest.importorskip("lancedb")
     prompts = {"query": "bad ", "document": "film "}
     model = kbl.BertMultiVectorEncoder(backbone, 5, query_length=6, prompts=prompts, preprocessor=preprocessor)
     model.save(tmp_path / "tokens.keras")

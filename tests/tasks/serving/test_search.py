@@ -244,7 +244,10 @@ def test_a_vector_for_each_token(new_backbone, preprocessor, vectors, tmp_path):
     check_tokens(ask_saved_model(replaced), encoder, list(others.values()), list(others))
     if vectors == "float32":
         assert ask_saved_model(replace_documents(replaced, {}))["start"].shape == (len(QUERIES), 0)
-    for options, said in [({"vectors": "binary"}, "`vectors` must be"), ({"format": "onnx"}, "`task` must be a task")]:
+    for options, said in [
+        ({"vectors": "binary"}, "`vectors` must be"),
+        ({"format": "onnx"}, "`format` must be 'tf_saved_model'"),
+    ]:
         with pytest.raises(ValueError, match=said):
             encoder.export_search(tmp_path / "other.onnx", DOCUMENTS, **options)
 
