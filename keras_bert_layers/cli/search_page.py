@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class SearchPage:
     """Shows what an exported search finds, as HTML.
 
     A file that can encode texts alone, as a SavedModel, also shows which words of a passage are most similar to the
-    query: those of its most similar parts.
+    query: those of its most similar parts, or the word that the answer itself names by its bytes.
 
     Args:
         model: the exported search.
@@ -40,7 +40,7 @@ class SearchPage:
         """The passages for a query, as a list."""
         answer = self._model.step(DEFAULT_SIGNATURE, {"query": _column([query])})
         texts = [text.decode(errors="replace") for text in answer["text"][0]]
-        marks = self._marks(query, texts)
+        marks = _words_at(texts, answer) if "start" in answer else self._marks(query, texts)
         rows = zip(answer["id"][0], answer["score"][0], texts, strict=True)
         items = [
             f"<li><b>{html.escape(_shown(name))}</b> {score:.3f}<p>{_marked(text, marks.get(row, set()))}</p></li>"
@@ -53,15 +53,28 @@ class SearchPage:
         parts = [(row, start, " ".join(part)) for row, text in enumerate(texts) for start, part in _parts(text)]
         if not parts or _DOCUMENT not in self._model.inputs:
             return {}
-        asked = self._model.step(_QUERY, {"text": _column([query])})["embedding"][0]
-        read = self._model.step(_DOCUMENT, {"text": _column([text for *_, text in parts])})["embedding"]
-        scores = read @ asked
+        scores = self._vectors(_DOCUMENT, [text for *_, text in parts]) @ self._vectors(_QUERY, [query])[0]
         found: dict[int, set[int]] = {}
         rows = np.array([row for row, *_ in parts])
         for (row, start, text), score in zip(parts, scores, strict=True):
             if score >= _MARKED * scores[rows == row].max():
                 found.setdefault(row, set()).update(range(start, start + len(text.split())))
         return found
+
+    def _vectors(self, side: str, texts: list[str]) -> np.ndarray:
+        """The vectors of texts, dense ones or weights of the vocabulary."""
+        found = self._model.step(side, {"text": _column(texts)})
+        return found["weights" if "weights" in found else "embedding"]
+
+
+def _words_at(texts: Sequence[str], answer: Mapping[str, Any]) -> dict[int, set[int]]:
+    """The number of the word in each text at the bytes of an answer."""
+    found: dict[int, set[int]] = {}
+    for row, (text, start, end) in enumerate(zip(texts, answer["start"][0], answer["end"][0], strict=True)):
+        if start < end:
+            before = text.encode()[:start].decode(errors="replace")
+            found[row] = {len(before.split()) - (before != "" and not before[-1].isspace())}
+    return found
 
 
 def _parts(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -4,10 +4,11 @@ import urllib.parse
 
 import pytest
 
+import keras_bert_layers as kbl
 from keras_bert_layers import BertBackbone, BertConfig, BertPreprocessor, BertSentenceEncoder, BertTokenizer
 from keras_bert_layers.cli.commands import demo
 from keras_bert_layers.cli.exported_models import open_search
-from keras_bert_layers.cli.search_page import SearchPage, _marked, _parts
+from keras_bert_layers.cli.search_page import SearchPage, _marked, _parts, _words_at
 
 DOCUMENTS = {"<b>": "a good <i>film</i>", "night": "bad night . bad night . bad night . bad night ."}
 
@@ -41,6 +42,26 @@ def test_empty_corpus(searched, tmp_path):
 
     empty = replace_documents(searched, [])
     assert "The corpus is empty." in SearchPage(open_search(empty, owner="demo")).result("film")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sparse", "multi-vector"])
+def test_marks_by_weights_and_by_vectors_of_tokens(kind, vocabulary, tmp_path):
+    config = BertConfig(vocabulary_size=len(vocabulary), hidden_dim=6, num_layers=1, num_heads=2, intermediate_dim=8)
+    backbone, preprocessor = BertBackbone(config), BertPreprocessor(BertTokenizer(vocabulary))
+    if kind == "sparse":
+        encoder = kbl.BertSparseEncoder(backbone, preprocessor=preprocessor)
+    else:
+        encoder = kbl.BertMultiVectorEncoder(backbone, 5, preprocessor=preprocessor)
+    path = encoder.export_search(tmp_path / "search", DOCUMENTS, verbose=0)
+    shown = SearchPage(open_search(path, owner="demo")).result("good film")
+    assert shown.count("<li>") == 2
+    assert shown.count("<mark>") == shown.count("</mark>") >= 2
+
+
+def test_words_at_bytes():
+    texts = ["a good film", "\N{SNOWMAN} unhappy", "a"]
+    assert _words_at(texts, {"start": [[2, 6, 0]], "end": [[6, 11, 0]]}) == {0: {1}, 1: {1}}
 
 
 def test_exports_of_other_tasks_are_refused(run, saved_model, error_line):
