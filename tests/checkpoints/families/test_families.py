@@ -159,6 +159,8 @@ def our_outputs(family, model, inputs):
         return {"prediction_logits": outputs["masked_lm"], "seq_relationship_logits": outputs["next_sentence"]}
     if family.task == "sentence_encoder":
         return {"embeddings": model(inputs)}
+    if family.task == "sparse_encoder":
+        return {"weights": model(inputs)}
     if family.task is None:
         outputs = model(inputs)
         return {"last_hidden_state": outputs["sequence_output"], "pooler_output": outputs["pooled_output"]}
@@ -213,6 +215,9 @@ def test_equals_transformers(torch, transformers, known_ids, family, directory, 
     ours = our_outputs(family, model, inputs)
     if family.task == "sentence_encoder":
         theirs["embeddings"] = pooled(family, directory, theirs["last_hidden_state"], inputs["padding_mask"])
+    if family.task == "sparse_encoder":
+        weights = np.log1p(np.maximum(theirs["logits"], 0)) * inputs["padding_mask"][..., None]
+        theirs["weights"] = weights.max(axis=1)
     if not stored(family, directory, "pooler"):
         ours.pop("pooler_output", None)
     assert_same_outputs(ours, theirs, inputs)

@@ -5,8 +5,6 @@ from typing import Any
 from family_table.configs import BERT, SAVED, UNCASED, XLM_R, modules, tokenizer
 from family_table.family import Family
 
-_SPARSE = "sentence_transformers.sparse_encoder.models"
-
 
 def _other(name: str, model_type: str, architecture: str, note: str, **more: Any) -> Family:
     """A model type other than BERT: its config is refused before anything else is read."""
@@ -126,22 +124,6 @@ REFUSED = (
         files=modules(normalize=True),
         refused="auto_map|rotary",
         note="a program of its own in spite of its `model_type`: rotary positions and adapters",
-    ),
-    Family(
-        name="naver/splade-v3",
-        config={**BERT, "architectures": ["BertForMaskedLM"]},
-        makes="BertForMaskedLM",
-        files=tokenizer(SAVED)
-        | {
-            "modules.json": [
-                {"idx": 0, "name": "0", "path": "", "type": f"{_SPARSE}.MLMTransformer"},
-                {"idx": 1, "name": "1", "path": "1_SpladePooling", "type": f"{_SPARSE}.SpladePooling"},
-            ],
-            "1_SpladePooling/config.json": {"pooling_strategy": "max", "activation_function": "relu"},
-        },
-        refused="MLMTransformer|SpladePooling",
-        refused_by=("load_task",),
-        note="sparse vectors; `load_backbone` reads the encoder",
     ),
     Family(
         name="Xenova/all-MiniLM-L6-v2",

@@ -35,6 +35,8 @@ def _dense(size: int, activation: str = _TANH, *, bias: bool = True) -> dict[str
     return {"in_features": 16, "out_features": size, "bias": bias, "activation_function": activation}
 
 
+_SPARSE = "sentence_transformers.sparse_encoder.models"
+
 SENTENCE_ENCODERS = (
     Family(
         name="sentence-transformers/all-MiniLM-L6-v2",
@@ -325,5 +327,21 @@ SENTENCE_ENCODERS = (
         config={**BERT, **POOLER, **_BARE},
         files=tokenizer({**SAVED, "tokenizer_class": "BertTokenizer"}) | modules(max_length=28),
         **_ENCODER,
+    ),
+    Family(
+        name="naver/splade-v3",
+        config={**BERT, "architectures": ["BertForMaskedLM"]},
+        makes="BertForMaskedLM",
+        files=tokenizer(SAVED)
+        | {
+            "modules.json": [
+                {"idx": 0, "name": "0", "path": "", "type": f"{_SPARSE}.MLMTransformer"},
+                {"idx": 1, "name": "1", "path": "1_SpladePooling", "type": f"{_SPARSE}.SpladePooling"},
+            ],
+            "1_SpladePooling/config.json": {"pooling_strategy": "max", "activation_function": "relu"},
+        },
+        reference="BertForMaskedLM",
+        task="sparse_encoder",
+        note="sparse vectors",
     ),
 )
