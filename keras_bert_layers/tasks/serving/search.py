@@ -102,7 +102,7 @@ def export_search(
     """
     check_takes_text(encoder)
     checks.one_of(_OWNER, "format", format, ["tf_saved_model", "onnx"])
-    _check_kind(encoder, format, vectors)
+    _check_kind(encoder, vectors, is_onnx=format == "onnx")
     checks.one_of(_OWNER, "vectors", vectors, VECTORS)
     checks.positive_integer(_OWNER, "top_k", top_k)
     check_max_bytes(_OWNER, max_bytes)
@@ -126,13 +126,13 @@ def export_search(
     return search.write_saved_model(path, version=version, warm_up=warm_up)
 
 
-def _check_kind(encoder: TextTask, format: str, vectors: str) -> None:
+def _check_kind(encoder: TextTask, vectors: str, *, is_onnx: bool) -> None:
     """Refuses what is not written of sparse vectors, and of vectors of tokens."""
     if vectors != FLOAT32 and _is_sparse(encoder):
         raise ValueError(checks.message(_OWNER, "vectors", "be 'float32' for sparse vectors", vectors))
-    if format == "onnx" and (_is_sparse(encoder) or _has_tokens(encoder)):
+    if is_onnx and (_is_sparse(encoder) or _has_tokens(encoder)):
         rule = "be 'tf_saved_model' for sparse vectors and for vectors of tokens"
-        raise ValueError(checks.message(_OWNER, "format", rule, format))
+        raise ValueError(checks.message(_OWNER, "format", rule, "onnx"))
     if vectors == BINARY and _has_tokens(encoder):
         rule = "be 'float32' or 'int8' for vectors of tokens, whose signs tell too little"
         raise ValueError(checks.message(_OWNER, "vectors", rule, vectors))
