@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import damaged
 from keras_bert_layers.checkpoints.files.json_file import optional_json
 from keras_bert_layers.checkpoints.files.vocabulary import read_vocabulary
@@ -65,25 +66,18 @@ def read_differently(source: str | os.PathLike[str]) -> list[dict[str, str]]:
         >>> [(entry["part"], entry["program"]) for entry in read_differently(folder)]
         [('dtype', 'transformers 5.24, sentence-transformers 6.2')]
     """
-    checkpoint = open_checkpoint(source, owner="read_differently")
+    return differences_of(open_checkpoint(source, owner="read_differently"))
+
+
+def differences_of(checkpoint: Checkpoint) -> list[dict[str, str]]:
+    """The entries of `read_differently` for an open checkpoint."""
     if not isinstance(checkpoint, HuggingFaceDirectory):
         return []
-    rules: tuple[Callable[[_Files], _Rows], ...] = (
-        _classes,
-        _normalizers,
-        _vocabularies,
-        _added_tokens,
-        _segments,
-        _lengths,
-    )
-    rules += (_lowercase, _pooling, _prompts, _positions, _numbers)
-    names, kinds = (
-        ("part", "program", "text", "difference"),
-        (TypeError, AttributeError, ValueError, ArithmeticError, LookupError),
-    )
-    with damaged(f"{checkpoint}: the files must be those of a tokenizer and an encoder", kinds):
+    names = ("part", "program", "text", "difference")
+    wrong = (TypeError, AttributeError, ValueError, ArithmeticError, LookupError)
+    with damaged(f"{checkpoint}: the files must be those of a tokenizer and an encoder", wrong):
         files = _Files(checkpoint)
-        return [dict(zip(names, row, strict=True)) for rule in rules for row in rule(files)]
+        return [dict(zip(names, row, strict=True)) for rule in _RULES for row in rule(files)]
 
 
 _Rows = Iterator[tuple[str, str, str, str]]
@@ -336,3 +330,9 @@ def _numbers(files: _Files) -> _Rows:
     if files.model_type == "bert" and not activation.startswith("gelu"):
         difference = f"It computes GELU by tanh in every BERT; this package computes {activation}."
         yield "activation", KERAS_HUB, "Hello", difference
+
+
+_RULES: tuple[Callable[[_Files], _Rows], ...] = (
+    *(_classes, _normalizers, _vocabularies, _added_tokens, _segments),
+    *(_lengths, _lowercase, _pooling, _prompts, _positions, _numbers),
+)

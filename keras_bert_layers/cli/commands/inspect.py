@@ -66,16 +66,15 @@ def facts_of(source: str) -> dict[str, Any]:
         CheckpointError: there is no such source, or its config cannot be read.
     """
     source = source_of(source)
-    if file := keras_file(source):
-        return _keras_facts(file)
+    if path := keras_file(source):
+        return _keras_facts(path)
     if Path(source).suffix == SUFFIX:
         return onnx_facts(Path(source), owner=OWNER)
     from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
-    from keras_bert_layers.checkpoints.reading_differences import read_differently
+    from keras_bert_layers.checkpoints.reading_differences import differences_of
 
-    path = resolve(source, owner=OWNER)
-    checkpoint = open_checkpoint(path, owner=OWNER)
+    checkpoint = open_checkpoint(resolve(source, owner=OWNER), owner=OWNER)
     facts: dict[str, Any] = {"source": source, "layout": checkpoint.layout.value, "tasks": None, "parameters": None}
     facts.update(config=checkpoint.config.to_dict(), tokenizer=None, weights=[], other_tensors=[])
     facts.update(read_differently=[], problems={})
@@ -86,7 +85,7 @@ def facts_of(source: str) -> dict[str, Any]:
     with _error_noted(facts["problems"], "weights"):
         facts.update(_weight_facts(checkpoint))
     with _error_noted(facts["problems"], "read_differently"):
-        facts["read_differently"] = read_differently(path)
+        facts["read_differently"] = differences_of(checkpoint)
     return facts
 
 
