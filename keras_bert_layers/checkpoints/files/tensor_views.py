@@ -71,6 +71,14 @@ class PiecesOfTensors:
         array = self._file.read(stored)
         return array if count == 1 else np.split(array, count)[index]
 
+    def read_into(self, name: str, place: np.ndarray) -> None:
+        """Reads one tensor into an array; see the function `read_into`."""
+        stored, _, count = self._pieces[name]
+        if count == 1:
+            read_into(self._file, stored, place)
+        else:
+            place[...] = self.read(name)
+
 
 class JoinedTensors:
     """Tensors that are joined along the first axis, as one `TensorFile`.

@@ -28,6 +28,8 @@ _BIAS = "cls.predictions.bias"
 _DECODER_BIAS = "cls.predictions.decoder.bias"
 
 _LENGTH = "max_position_embeddings"
+# Far above the 8,192 of the released models.
+_MOST_POSITIONS = 2**20
 
 
 def _empty() -> Any:
@@ -101,13 +103,16 @@ class TensorNames:
 
     def of_files(self, tensors: TensorFile) -> TensorFile:
         """The inverse of `of_modules`, for tensors to write."""
-        joined: dict[str, list[str]] = {}
+        if not (self.in_files or self.merged):
+            return tensors
         whole = {to: (part, index) for part, own in self.merged.items() for index, to in enumerate(own)}
+        joined: dict[str, dict[int, str]] = {}
         for name in tensors.infos:
-            to, (part, index) = next(((to, whole[to]) for to in whole if to in name), ("", ("", 0)))
+            to = next((to for to in whole if to in name), "")
+            part, index = whole.get(to, ("", 0))
             stored = _replaced(name.replace(to, part, 1), _inverse(self.in_files))
-            joined.setdefault(stored, []).insert(index, name)
-        return JoinedTensors(tensors, joined) if self.in_files or self.merged else tensors
+            joined.setdefault(stored, {})[index] = name
+        return JoinedTensors(tensors, {name: [own[index] for index in sorted(own)] for name, own in joined.items()})
 
     def unread_poolers(self, names: Collection[str]) -> set[str]:
         """The tensors of the encoder's pooler, if a head has a layer in its place: no class reads both."""
@@ -377,6 +382,12 @@ class Family:
     @property
     def _dropout_keys(self) -> set[str]:
         return {rate[0] for rate in self.dropouts.values() if rate is not None}
+
+
+def check_positions(key: str, number: int) -> None:
+    """ValueError for too many rotary positions: no tensor has them, so that its shape would refuse the number."""
+    if number > _MOST_POSITIONS:
+        raise ValueError(checks.message(READER, key, f"be at most {_MOST_POSITIONS}", number))
 
 
 def stated_names(values: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ from keras_bert_layers.checkpoints.huggingface.families.family import (
     Family,
     PartsForm,
     TensorNames,
+    check_positions,
     described,
 )
 from keras_bert_layers.config import BertConfig
@@ -32,8 +33,6 @@ _KINDS = (
     ("sliding_attention", "local_rope_theta", 10_000.0),
 )
 _POOLINGS = {"cls": "first", "mean": "mean"}
-# Far above the 8,192 of the released models.
-_MOST_TOKENS = 2**20
 _HEAD = {"head.dense.": "pooler.dense.", "head.norm.": "pooler.LayerNorm."}
 
 
@@ -47,9 +46,8 @@ class _ModernParts(PartsForm):
         positions, local = (RotaryPositions(base=base, halves=True) for base in bases)
         window = checks.positive_integer(READER, "local_attention", values.get("local_attention", 128))
         sizes = {"local_attention": window, "max_position_embeddings": config.max_sequence_length}
-        for name, size in sizes.items():  # no tensor has them
-            if size > _MOST_TOKENS:
-                raise ValueError(checks.message(READER, name, f"be at most {_MOST_TOKENS}", size))
+        for name, size in sizes.items():
+            check_positions(name, size)
         if window % 2:
             raise ValueError(checks.message(READER, "local_attention", "be even", window))
         pooling = checks.one_of(READER, "classifier_pooling", values.get("classifier_pooling", "cls"), tuple(_POOLINGS))

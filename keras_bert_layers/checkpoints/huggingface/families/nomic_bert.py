@@ -16,15 +16,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks, keys
-from keras_bert_layers.checkpoints.huggingface.families.family import READER, Family, PartsForm, TensorNames, described
+from keras_bert_layers.checkpoints.huggingface.families.family import (
+    READER,
+    Family,
+    PartsForm,
+    TensorNames,
+    check_positions,
+    described,
+)
 from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
     from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 _BASE = 1000.0
-# Far above the 8,192 of the released models.
-_MOST_TOKENS = 2**20
 
 # GPT-2's keys -> BERT's, which are read where both are there.
 _OLDER_KEYS = {
@@ -63,16 +68,14 @@ def _todays(values: Mapping[str, Any]) -> dict[str, Any]:
     keys.check_only(READER, values, _OLDER_ONLY, _REASONS)
     older = {name: values[key] for key, name in _OLDER_KEYS.items() if values.get(key) is not None}
     for key, name in _OLDER_KEYS.items():
-        if values.get(name, older.get(name)) != older.get(name, values.get(name)):
+        if name in older and name in values and older[name] != values[name]:
             raise ValueError(checks.message(READER, key, f"be the `{name}`, {values[name]!r}", values[key]))
     result = {**_DEFAULTS, **older, **{key: value for key, value in values.items() if key not in _OLDER_KEYS}}
     # The angles of all positions are known, and sentence-transformers computes as many as the tokenizer gives.
     lengths = [values[key] for key in ("max_position_embeddings", "n_positions") if values.get(key) is not None]
     for length in lengths:
         checks.integer(READER, "max_position_embeddings", length, smallest=1)
-    if max(lengths, default=0) > _MOST_TOKENS:  # no tensor has them
-        rule = f"be at most {_MOST_TOKENS}"
-        raise ValueError(checks.message(READER, "max_position_embeddings", rule, max(lengths)))
+    check_positions("max_position_embeddings", max(lengths, default=0))
     # The head of the older class is that of a masked language model alone.
     names = values.get("architectures")
     if isinstance(names, list):
