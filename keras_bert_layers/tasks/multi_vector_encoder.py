@@ -132,14 +132,14 @@ class BertMultiVectorEncoder(Task):
             rule = "be given for a `query_expansion`, which fills queries up to it"
             raise ValueError(checks.message(OWNER, "query_length", rule, None))
         by_side, expansion = Prompts(OWNER, prompts).by_name, None
-        skipped: tuple[int, ...] = ()
+        skipped: list[int] = []
         for side in by_side:
             checks.one_of(OWNER, "prompts", side, SIDES)
         if query_expansion is not None or skiplist:
             if preprocessor is None:
                 raise ValueError(checks.message(OWNER, "preprocessor", "be given, for the ids of tokens", None))
             tokenizer = preprocessor.tokenizer
-            skipped = tuple({tokenizer.token_to_id(word) for word in set(skiplist) & set(tokenizer.all_tokens())})
+            skipped = sorted({tokenizer.token_to_id(word) for word in set(skiplist) & set(tokenizer.all_tokens())})
             expansion = None if query_expansion is None else (tokenizer.mask_id, query_expansion == "attended")
         pipeline = TokenQueryInputs(OWNER, preprocessor, by_side, projection_dim)
         pipeline.lengths, pipeline.expands = {QUERY: query_length, DOCUMENT: document_length}, expansion is not None
@@ -149,7 +149,7 @@ class BertMultiVectorEncoder(Task):
         super().__init__(backbone, pipeline, **graph, name=name)
         self.projection_dim, self.temperature, self._prompts = projection_dim, temperature, by_side
         self.query_length, self.document_length = query_length, document_length
-        self.query_expansion, self.skiplist, self._skipped = query_expansion, tuple(skiplist), sorted(skipped)
+        self.query_expansion, self.skiplist, self._skipped = query_expansion, tuple(skiplist), skipped
         self.compile()
 
     @property
@@ -325,7 +325,7 @@ class BertMultiVectorEncoder(Task):
             rows = onnx.Rows(ids, None, is_there.cast(onnx.INT32) if self.query_expansion == "attended" else attended)
         elif side == DOCUMENT and self._skipped:
             is_kept = np.ones(self.preprocessor.tokenizer.vocabulary_size(), np.float32)
-            is_kept[list(self._skipped)] = 0
+            is_kept[self._skipped] = 0
             is_there = is_there & (graph.constant(is_kept).take(rows.ids) > 0)
         hidden = model.hidden(rows, of_padding=expands)
         vectors = onnx.unit_vectors(onnx.dense(hidden, self.predictor.part(side).get_layer("dense_projection")))

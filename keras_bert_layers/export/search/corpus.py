@@ -93,6 +93,14 @@ class Postings(NamedTuple):
     weights: np.ndarray
     starts: np.ndarray
 
+    @classmethod
+    def of(cls, token_ids: np.ndarray, weights: np.ndarray, row_starts: np.ndarray, vocabulary_size: int) -> Postings:
+        """Those of the weights of texts, one text after the other; `row_starts` says where each begins."""
+        order = np.argsort(token_ids, kind="stable")
+        rows = np.repeat(np.arange(len(row_starts) - 1), np.diff(row_starts))
+        starts = np.cumsum([0, *np.bincount(token_ids, minlength=vocabulary_size)])
+        return cls(rows[order], weights[order], starts)
+
 
 def read_corpus(owner: str, documents: Documents, ids: Any = None) -> Corpus:
     """The documents and ids that a user gives, checked.

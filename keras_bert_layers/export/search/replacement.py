@@ -139,14 +139,12 @@ def _saved_model_encoder(source: Path) -> Callable[[list[str]], Any]:
         found = encoded_texts(embedding, texts)
         if found.dtype != object:
             return found
-        both, counts = np.concatenate(list(found)), [len(row) for row in found]
+        both, starts = np.concatenate(list(found)), np.cumsum([0, *(len(row) for row in found)])
         outputs = model.signatures["document"].structured_outputs
         if "weights" not in outputs:
-            return Tokens(both[:, :-2].astype(np.float32), np.cumsum([0, *counts]), both[:, -2:])
-        ids, order = both[:, 0].astype(np.int64), np.argsort(both[:, 0], kind="stable")
-        starts = np.cumsum([0, *np.bincount(ids, minlength=outputs["weights"].shape[1])])
-        rows = np.repeat(np.arange(len(counts)), counts)
-        return Postings(rows[order], both[order, 1].astype(np.float32), starts)
+            return Tokens(both[:, :-2].astype(np.float32), starts, both[:, -2:])
+        ids, weights = both[:, 0].astype(np.int64), both[:, 1].astype(np.float32)
+        return Postings.of(ids, weights, starts, outputs["weights"].shape[1])
 
     return encode_all
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Shape
+from keras_bert_layers.export.search.corpus import Postings
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 #: The ids of a text's tokens, int32 `(active,)`, and their weights, float32 `(active,)`, the largest first.
@@ -75,12 +76,9 @@ class SparseVectors:
         return [list(zip(names[ids].tolist(), weights.tolist(), strict=True)) for ids, weights in self]
 
     @functools.cached_property
-    def by_token(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def by_token(self) -> Postings:
         """The row and the weight of all values in the order of their tokens, and where each token begins."""
-        order = np.argsort(self.token_ids, kind="stable")
-        rows = np.repeat(np.arange(len(self)), np.diff(self.row_starts))
-        starts = np.cumsum([0, *np.bincount(self.token_ids, minlength=self.vocabulary_size)])
-        return rows[order], self.weights[order], starts
+        return Postings.of(self.token_ids, self.weights, self.row_starts, self.vocabulary_size)
 
     def scores(self, queries: SparseVectors) -> np.ndarray:
         """The dot product of each row with each query, float32 `(queries, rows)`; of the tokens that both have only.

@@ -23,7 +23,6 @@ from keras_bert_layers.export.search.corpus import (
     VECTORS,
     Corpus,
     Documents,
-    Postings,
     Tokens,
     corpus_arrays,
     cut_text,
@@ -176,7 +175,7 @@ class _Search:
         if self._has_tokens:
             vectors = Tokens(vectors.vectors, vectors.row_starts, self._encoder.document_spans(texts))
         elif self._is_sparse:
-            vectors = Postings(*vectors.by_token)
+            vectors = vectors.by_token
         else:
             vectors = np.asarray(vectors, np.float32)
             vectors = in_batch.unit(vectors) if self._encoder.compares_cosines else vectors
