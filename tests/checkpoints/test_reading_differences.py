@@ -323,9 +323,9 @@ def test_segments_and_dtypes_of_transformers(tmp_path):
 @pytest.mark.peers
 @pytest.mark.parametrize(("name", "length"), [("shorter_encoder", 10), ("longer_encoder", 64), ("default_prompt", 20)])
 def test_settings_of_sentence_transformers(tmp_path, name, length):
-    import sentence_transformers
     import transformers
 
+    sentence_transformers = pytest.importorskip("sentence_transformers")
     folder = written(tmp_path, CASES[name][0])
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"embedding_dimension": 15, "pooling_mode": "mean"}))
     transformers.BertModel(transformers.BertConfig(**BERT)).save_pretrained(folder)
