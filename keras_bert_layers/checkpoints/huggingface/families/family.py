@@ -221,6 +221,7 @@ class Family:
         head_only: name of BERT's class with a head, or "" for all of them -> the same for the keys of that head.
         has_pooler: whether the bare encoder has a pooler.
         has_projection: whether the embedding may be narrower than the hidden states.
+        may_lack_segments: whether there are encoders without segments, which state that they have 0.
         pooler_activation: activation of the pooler, or of the layer in its place in heads.
         masked_lm_activation: activation of the masked language model's head; None for the encoder's own.
         dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
@@ -246,6 +247,7 @@ class Family:
     head_only: Mapping[str, Mapping[str, tuple[Any, ...]]] = _empty()
     has_pooler: bool = True
     has_projection: bool = False
+    may_lack_segments: bool = False
     pooler_activation: str = "tanh"
     masked_lm_activation: str | None = None
     dropouts: Mapping[str, tuple[str, float] | None] = _empty()
@@ -333,7 +335,7 @@ class Family:
             if value != expected:
                 rule = f"be {expected!r} for HuggingFace's {self.title}"
                 raise ValueError(checks.message(owner, name, rule, value, cure))
-        if not config.num_segments and "type_vocab_size" not in self.constants:
+        if not (config.num_segments or self.may_lack_segments or "type_vocab_size" in self.constants):
             rule = f"be at least 1 for HuggingFace's {self.title}"
             raise ValueError(checks.message(owner, "num_segments", rule, config.num_segments, cure))
 

@@ -9,6 +9,7 @@ from keras_bert_layers._internal import checks, keys
 from keras_bert_layers.checkpoints.huggingface.families.distilbert import DISTILBERT
 from keras_bert_layers.checkpoints.huggingface.families.electra import ELECTRA
 from keras_bert_layers.checkpoints.huggingface.families.family import BERT, READER, Family, stated_names
+from keras_bert_layers.checkpoints.huggingface.families.gte import GTE
 from keras_bert_layers.checkpoints.huggingface.families.modernbert import MODERNBERT
 from keras_bert_layers.checkpoints.huggingface.families.mpnet import MPNET
 from keras_bert_layers.checkpoints.huggingface.families.nomic_bert import NOMIC_BERT
@@ -27,6 +28,7 @@ FAMILIES = (
     MPNET,
     MODERNBERT,
     NOMIC_BERT,
+    GTE,
 )
 
 # How models that may be taken for a BERT differ from it. The rest of their configs is not read.
