@@ -139,7 +139,7 @@ def test_huggingface_bookkeeping_is_ignored():
 
 _TYPES = (
     "be one of ['bert', 'distilbert', 'electra', 'xlm-roberta', 'camembert', 'roberta', 'mpnet', 'modernbert', "
-    "'nomic_bert', 'gte', 'new']"
+    "'nomic_bert', 'gte', 'new', 'jina_embeddings_v3']"
 )
 
 

@@ -227,6 +227,7 @@ class Family:
         dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
             BERT's `classifier_dropout`.
         counts_padding: whether positions begin after the id of padding, as in RoBERTa.
+        pad_id: the id of padding that is written for a model without a tokenizer.
         token_ids: a key of the config for the id of a token -> the token's role.
         tokenizer_class: the class of transformers that reads the WordPiece files that are written.
         default_tokenizers: `model_type` -> the class that `AutoTokenizer` of transformers 5 takes where no file names
@@ -252,6 +253,7 @@ class Family:
     masked_lm_activation: str | None = None
     dropouts: Mapping[str, tuple[str, float] | None] = _empty()
     counts_padding: bool = False
+    pad_id: int = 0
     token_ids: Mapping[str, str] = _empty()
     tokenizer_class: str = "BertTokenizer"
     default_tokenizers: Mapping[str, str] = _empty()

@@ -98,6 +98,7 @@ GTE = Family(
     unread=ROTARY_KEYS | frozenset(_FORMER_ONLY) | {"unpad_inputs", "use_memory_efficient_attention"},
     has_pooler=False,
     may_lack_segments=True,
+    pad_id=1,
     masked_lm_activation="gelu_erf",
     default_tokenizers={"gte": "XLMRobertaTokenizer"},
     parts=_GteParts(160_000.0, ("default", "linear", "ntk")),
