@@ -258,7 +258,7 @@ def test_crafted_directories(tmp_path, name):
 
 
 def test_fifty_cases():
-    assert len(CASES) == 50
+    assert len(CASES) >= 50
 
 
 def test_other_layouts_have_none(tmp_path):
