@@ -318,6 +318,12 @@ def _positions(files: _Files) -> _Rows:
     if files.model_type in _OFFSET_TYPES and files.config.get("pad_token_id") is None:
         difference = "Without a pad_token_id in config.json it counts positions from 1; this package counts from 2."
         yield "positions", SERVER, "Hello", difference
+    if files.model_type == "xlm-roberta" and files.config.get("position_embedding_type") == "rotary":
+        difference = (
+            "Without the repository's own code they take XLM-RoBERTa's class, find none of its tensors, and begin with "
+            "random weights; this package reads Jina embeddings v3."
+        )
+        yield "positions", f"{TRANSFORMERS}, {SENTENCE_TRANSFORMERS}", "Hello", difference
 
 
 def _numbers(files: _Files) -> _Rows:

@@ -9,6 +9,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
+from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers.dense import activation_function, dense
 
 
@@ -30,6 +31,7 @@ class FeedForward(keras.layers.Layer):
 
     Attributes:
         has_gate: whether the first product has twice the width, for a gate and what it multiplies.
+        gate_has_bias: whether the first product has a bias, if there are any.
 
     Returns:
         Float `(..., hidden_dim)`.
@@ -46,6 +48,7 @@ class FeedForward(keras.layers.Layer):
     """
 
     has_gate = False
+    gate_has_bias = True
 
     def __init__(
         self,
@@ -67,9 +70,9 @@ class FeedForward(keras.layers.Layer):
     def build(self, input_shape: Any) -> None:
         """Creates the two layers; the second is as wide as the input."""
         options: dict[str, Any] = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
-        options["use_bias"] = self.use_bias
-        self.intermediate = dense((1 + self.has_gate) * self.intermediate_dim, name="intermediate", **options)
-        self.output_projection = dense(input_shape[-1], name="output", **options)
+        width, has_bias = (1 + self.has_gate) * self.intermediate_dim, self.use_bias and self.gate_has_bias
+        self.intermediate = dense(width, use_bias=has_bias, name="intermediate", **options)
+        self.output_projection = dense(input_shape[-1], use_bias=self.use_bias, name="output", **options)
         self.intermediate.build(input_shape)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
 
@@ -97,6 +100,8 @@ class GatedFeedForward(FeedForward):
         intermediate_dim: width of the gate and of what it multiplies.
         activation: name of the gate's function, one of `config.ACTIVATIONS`.
         use_bias: whether there are biases.
+        gate_has_bias: whether there are also b and c; if not, only b2.
+        dropout: dropout rate of what the gate lets through, in [0, 1).
         initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
@@ -119,7 +124,33 @@ class GatedFeedForward(FeedForward):
 
     has_gate = True
 
+    def __init__(
+        self,
+        intermediate_dim: int,
+        *,
+        activation: str = "gelu_erf",
+        use_bias: bool = True,
+        gate_has_bias: bool = True,
+        dropout: float = 0.0,
+        initializer_range: float = 0.02,
+        **kwargs: Unpack[LayerOptions],
+    ):
+        options: dict[str, Any] = {"activation": activation, "use_bias": use_bias, **kwargs}
+        super().__init__(intermediate_dim, initializer_range=initializer_range, **options)
+        owner = type(self).__name__
+        self.gate_has_bias = checks.boolean(owner, "gate_has_bias", gate_has_bias)
+        self.dropout = checks.fraction(owner, "dropout", dropout)
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the two layers; the second is as wide as the input."""
+        super().build(input_shape)
+        self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+
     def call(self, hidden: Tensor) -> Any:
         """Transforms each token; see the class."""
         gate, inner = ops.split(self.intermediate(hidden), 2, axis=-1)  # [..., I]
-        return self.output_projection(self._activate(gate) * inner)
+        return self.output_projection(self.dropout_layer(self._activate(gate) * inner))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), **constructor_arguments(GatedFeedForward, self)}

@@ -154,6 +154,7 @@ class RotaryPositions(Positions):
     Args:
         base: how slowly the last columns rotate.
         halves: whether a column of the first half of a head is paired with one of the second half.
+        interpolation: what positions are divided by, so that longer texts have the angles of shorter ones.
         max_sequence_length: length of the longest sequence, in tokens. A `BertBackbone` gives its part the config's.
         **kwargs: `name`, `dtype`, `trainable`.
 
@@ -167,7 +168,8 @@ class RotaryPositions(Positions):
         [[1.0, 0.0], [0.5400000214576721, 0.8399999737739563]]
 
     References:
-        Su et al. 2021, RoFormer, https://arxiv.org/abs/2104.09864, section 3.2.2.
+        Su et al. 2021, RoFormer, https://arxiv.org/abs/2104.09864, section 3.2.2. Interpolation: Chen et al. 2023,
+        https://arxiv.org/abs/2306.15595.
     """
 
     def __init__(
@@ -175,6 +177,7 @@ class RotaryPositions(Positions):
         *,
         base: float = 10_000.0,
         halves: bool = False,
+        interpolation: float = 1.0,
         max_sequence_length: int = 512,
         **kwargs: Unpack[LayerOptions],
     ):
@@ -182,6 +185,7 @@ class RotaryPositions(Positions):
         owner = type(self).__name__
         self.base = checks.positive_number(owner, "base", base)
         self.halves = checks.boolean(owner, "halves", halves)
+        self.interpolation = checks.positive_number(owner, "interpolation", interpolation)
         self.max_sequence_length = checks.positive_integer(owner, "max_sequence_length", max_sequence_length)
 
     def build(self, input_shape: Any) -> None:
@@ -209,7 +213,7 @@ class RotaryPositions(Positions):
             rule = f"have at most `max_sequence_length` ({longest}) positions"
             raise ValueError(checks.message(type(self).__name__, "heads", rule, checks.Shown(f"<{length} positions>")))
         # In float64: in float32, an angle of 500 would be off by 3e-5, and distances would depend on where they are.
-        angles = np.arange(longest)[:, None] * self.base ** (-2 * np.arange(width // 2) / width)
+        angles = np.arange(longest)[:, None] / self.interpolation * self.base ** (-2 * np.arange(width // 2) / width)
         tables = [np.cos(angles).astype("float32"), np.sin(angles).astype("float32")]
         # Where a dynamic length is too long, this raises.
         return [ops.slice(table, (0, 0), (length, width // 2)) for table in tables]

@@ -60,6 +60,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
       `rematerialize` repeats what was dropped. An attention without randomness needs none.
     - `num_heads`, if it has such an attribute, is that of the block.
 
+    A `feed_forward` of your own may have such a `dropout_layer` too, which it calls once.
+
     Args:
         num_heads: attention heads; divides the width of the input.
         intermediate_dim: width inside the feed-forward layer.
@@ -208,11 +210,13 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         real = options["real_tokens"]
         num_groups = 1 if real is None else len(real.rows_by_length.groups)
         attention_seeds, seeds = _dropout_of(self.attention).draw(num_groups), self.dropout_layer.draw(2)
+        inner_seeds = _dropout_of(self.feed_forward).draw(1)
         reference = weakref.ref(self)  # TensorFlow keeps `run`; see `freed_with`
 
         def run(tokens: Tensor) -> tuple[Any, ...]:
             block: Any = reference()
-            with _dropout_of(block.attention).replay(attention_seeds), block.dropout_layer.replay(seeds):
+            attention, inner = _dropout_of(block.attention), _dropout_of(block.feed_forward)
+            with attention.replay(attention_seeds), inner.replay(inner_seeds), block.dropout_layer.replay(seeds):
                 return block._run(tokens, **options)
 
         output, *scores = keras.remat(run)(tokens)
@@ -283,6 +287,6 @@ def _of_given(owner: str, options: dict[str, Any], attention: Any, num_heads: in
     return {ours: getattr(attention, theirs, None) for ours, theirs in names.items()}
 
 
-def _dropout_of(attention: keras.layers.Layer | None) -> Dropout:
-    """The dropout of an attention; one that drops nothing for an attention without."""
-    return getattr(attention, "dropout_layer", None) or Dropout(0.0)
+def _dropout_of(part: keras.layers.Layer | None) -> Dropout:
+    """The dropout of an attention or a feed-forward layer; one that drops nothing for a part without."""
+    return getattr(part, "dropout_layer", None) or Dropout(0.0)

@@ -1,6 +1,6 @@
-"""ModernBERT-base or NomicBERT beside sentence-transformers on the CPU: mixed lengths, and texts of up to 8,192 tokens.
+"""ModernBERT, NomicBERT or GTE beside sentence-transformers on the CPU: mixed lengths, and up to 8,192 tokens.
 
-    python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--nomic] [--rounds 5] [--texts 64]
+    python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--family gte] [--rounds 5] [--texts 64]
 
 Both read the same directory: a sentence encoder of these sizes with random weights, and a tokenizer of 20,000 tokens
 learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns in one
@@ -35,8 +35,8 @@ def read_texts(data: Path) -> list[str]:
     return [" ".join(article) for article in read_documents(data / "wikipedia-2006-articles.txt.gz").documents]
 
 
-def write_nomic(articles: list[str], directory: Path) -> None:
-    """A directory of sentence-transformers, of the sizes of nomic-embed-text-v1.5."""
+def write_rotary(articles: list[str], directory: Path, family: str) -> None:
+    """A directory of sentence-transformers, of the sizes of nomic-embed-text-v1.5 or gte-base-en-v1.5."""
     import keras
     from tokenizers import BertWordPieceTokenizer
 
@@ -55,15 +55,19 @@ def write_nomic(articles: list[str], directory: Path) -> None:
         num_heads=12,
         intermediate_dim=3072,
         max_sequence_length=ALL,
-        activation="silu",
+        activation="silu" if family == "nomic_bert" else "gelu_erf",
         dropout=0.0,
         attention_dropout=0.0,
     )
-    parts = EncoderParts(
-        positions=RotaryPositions(base=1000.0, halves=True),
-        attention=SelfAttention(12, use_bias=False),
-        feed_forward=GatedFeedForward(3072, activation="silu", use_bias=False),
-    )
+    if family == "nomic_bert":
+        blocks: dict[str, Any] = {
+            "attention": SelfAttention(12, use_bias=False),
+            "feed_forward": GatedFeedForward(3072, activation="silu", use_bias=False),
+        }
+    else:
+        blocks = {"feed_forward": GatedFeedForward(3072, gate_has_bias=False)}
+    base = {"nomic_bert": 1000.0, "gte": 1_000_000.0}[family]
+    parts = EncoderParts(positions=RotaryPositions(base=base, halves=True), **blocks)
     preprocessor = kbl.BertPreprocessor(tokenizer, ALL)
     encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config, parts=parts), "mean", preprocessor=preprocessor)
     kbl.save_huggingface(encoder, directory)
@@ -176,7 +180,7 @@ def main() -> None:
     """Reads the arguments, makes the encoder, and measures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of wikipedia-2006-articles.txt.gz")
-    parser.add_argument("--nomic", action="store_true", help="NomicBERT in place of ModernBERT")
+    parser.add_argument("--family", choices=("modernbert", "nomic_bert", "gte"), default="modernbert")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
@@ -186,7 +190,10 @@ def main() -> None:
         return
     articles, draw = read_texts(options.data), random.Random(1)
     with tempfile.TemporaryDirectory() as directory:
-        (write_nomic if options.nomic else write_encoder)(articles, Path(directory, "encoder"))
+        if options.family == "modernbert":
+            write_encoder(articles, Path(directory, "encoder"))
+        else:
+            write_rotary(articles, Path(directory, "encoder"), options.family)
         import keras_bert_layers as kbl
 
         tokenizer = kbl.load_tokenizer(Path(directory, "encoder"))

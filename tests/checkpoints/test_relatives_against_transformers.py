@@ -72,6 +72,9 @@ MODERNBERT = {
     "intermediate_size": 30,
 }
 NOMIC_BERT = {**BERT_SIZES, "max_position_embeddings": 40, "classifier_dropout": 0.25, "type_vocab_size": 3}
+GTE = {**BERT_SIZES, "max_position_embeddings": 40, "classifier_dropout": 0.25, "pad_token_id": 1}
+JINA = {**ROBERTA, "max_position_embeddings": 40, "classifier_dropout": 0.25}
+LINEAR = {"rope_type": "linear", "rope_theta": 50.0, "factor": 8 ** (2 / 6)}
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -100,6 +103,14 @@ RELATIVES = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
         },
     ),
+    "gte": ("Gte", "Gte", {**GTE, "type_vocab_size": 3}),
+    "gte_linear": ("Gte", "Gte", {**GTE, "type_vocab_size": 0, "hidden_act": "silu", "rope_parameters": LINEAR}),
+    "jina": ("JinaEmbeddingsV3", "JinaEmbeddingsV3", JINA),
+    "jina_segments": (
+        "JinaEmbeddingsV3",
+        "JinaEmbeddingsV3",
+        {**JINA, "type_vocab_size": 3, "hidden_act": "relu", "rope_parameters": {**LINEAR, "rope_type": "default"}},
+    ),
     "modernbert_mean": (
         "ModernBert",
         "ModernBert",
@@ -117,7 +128,10 @@ TASKS = {
 # All heads of five; of the others, the heads that read what they change.
 CASES = [
     *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert") for head in TASKS),
-    *(("nomic_bert", head) for head in TASKS if "Question" not in head and "Choice" not in head),
+    *((name, head) for name in ("nomic_bert", "gte") for head in TASKS if head[3:4] not in "QM" or "Masked" in head),
+    *(("jina", head) for head in TASKS if "Choice" not in head),
+    *(("jina_segments", head) for head in ("Model", "ForMaskedLM")),
+    *(("gte_linear", head) for head in ("Model", "ForMaskedLM")),
     *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
     *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
@@ -247,7 +261,7 @@ def tokenizer_of(our_models, name):
         return BytePairTokenizer(**byte_pair_models.modern())
     if name == "roberta":
         return BytePairTokenizer(*byte_pair_models.train(), stripping_tokens=["<mask>"])
-    if name == "nomic_bert":
+    if name in ("nomic_bert", "gte", "jina_segments"):
         return BertTokenizer(our_models.VOCABULARY, reference="huggingface")
     special = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
     return BertTokenizer(
@@ -270,7 +284,7 @@ def their_encoder(transformers, name, tokenizer, directory):
 
 def make_ours(our_models, name, kind):
     """A small random model of a relative with its tokenizer, of one of the kinds of `our_models`."""
-    if name in ("roberta", "mpnet", "modernbert", "nomic_bert"):
+    if name in ("roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"):
         transformers, tokenizer = pytest.importorskip("transformers"), tokenizer_of(our_models, name)
         with tempfile.TemporaryDirectory() as directory:
             backbone = load_backbone(their_encoder(transformers, name, tokenizer, directory))
@@ -287,7 +301,8 @@ def make_ours(our_models, name, kind):
 
 @pytest.mark.parametrize("kind", ["classifier", "cross_encoder"])
 @pytest.mark.parametrize(
-    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    "name",
+    ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"],
 )
 def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     task = make_ours(our_models, name, kind)
@@ -308,7 +323,8 @@ def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    "name",
+    ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"],
 )
 def test_sentence_encoders(our_models, tmp_path, name):
     with warnings.catch_warnings():
@@ -336,7 +352,7 @@ for folder in sys.argv[2:]:
 @pytest.mark.slow
 def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_path):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
-    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"]
     for name in names:
         directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / name)
         load_task(directory).export(tmp_path / "served" / name)
@@ -357,7 +373,7 @@ def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_pa
         )
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert"])
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"])
 def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, name):
     """PEFT reads what LoRA learned, and so does `load_task`."""
     peft = pytest.importorskip("peft")
@@ -405,7 +421,9 @@ def their_losses(torch, model, batches):
     return losses
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert"])
+@pytest.mark.parametrize(
+    "name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert", "gte", "jina_segments"]
+)
 def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
     """Without dropout, the losses of fine-tuning are the same numbers."""
     values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
@@ -426,6 +444,28 @@ def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeyp
     ours = [task.train_on_batch(batch, batch["token_ids"][:, 0] % 3) for batch in batches]
     theirs = their_losses(torch, model.train(), batches)
     np.testing.assert_allclose(np.array(ours).reshape(20, -1)[:, 0], theirs, rtol=0, atol=TRAINING_TOLERANCE)
+
+
+def test_former_configs_of_gte(torch, transformers, inputs, tmp_path):
+    """The code that was beside GTE's files made its angles slower by `factor ** (2 / width)`, and its base larger."""
+    model = make_theirs(torch, transformers, "gte", "Model")
+    model.save_pretrained(tmp_path / "former")
+    path = tmp_path / "former" / "config.json"
+    values = {**json.loads(path.read_text()), "model_type": "new", "architectures": ["NewModel"], "rope_theta": 50.0}
+    del values["rope_parameters"]
+    path.write_text(json.dumps({**values, "rope_scaling": {"type": "ntk", "factor": 8.0}}))
+    exponents = torch.arange(0, 6, 2).float() / 6
+    model.rotary_emb.inv_freq = 1 / (50 * 8.0) ** exponents / 8 ** (2 / 6)
+    batch = batch_for(model.config, inputs)
+    ours, expected = load_backbone(tmp_path / "former"), their_outputs(torch, model, batch)
+    assert_same({"last_hidden_state": ours.predict(batch, verbose=0)["sequence_output"]}, expected, batch)
+
+    # transformers has no such kind of positions, but "linear" is the same.
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_type": "gte"}))
+    with pytest.raises(KeyError, match="ntk"):
+        transformers.AutoModel.from_pretrained(tmp_path / "former")
+    again = transformers.AutoModel.from_pretrained(save_huggingface(ours, tmp_path / "ours")).eval()
+    assert_same({"last_hidden_state": their_outputs(torch, again, batch)["last_hidden_state"]}, expected, batch)
 
 
 def test_distances_of_mpnet(transformers):

@@ -42,6 +42,22 @@ def test_without_biases(draw, numpy_bert, named_weights):
         assert type(layer).from_config(layer.get_config()).use_bias is False
 
 
+def test_gates_without_biases_and_with_dropout(draw, numpy_bert, named_weights):
+    layer = GatedFeedForward(11, gate_has_bias=False, dropout=0.5)
+    hidden = draw(2, 5, 7)
+    layer.build(hidden.shape)
+    layer.output_projection.bias.assign(draw(7))
+    weights = named_weights(layer, "ff")
+    assert list(weights) == ["ff/intermediate/kernel", "ff/output/kernel", "ff/output/bias"]
+    expected = numpy_bert.transform(weights, "ff", hidden, "gelu_erf")
+    np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32_GATED)
+    again = GatedFeedForward.from_config(layer.get_config())
+    assert (again.gate_has_bias, again.dropout) == (False, 0.5)
+    layer.output_projection.kernel.assign(np.eye(11, 7))
+    dropped = np.asarray(layer(hidden, training=True)) - np.asarray(layer.output_projection.bias)
+    assert 0.2 < (dropped == 0).mean() < 0.8
+
+
 def test_tokens_without_a_batch_axis(draw):
     layer = FeedForward(11)
     hidden = draw(2, 5, 7)

@@ -119,6 +119,13 @@ def test_values_of_halves(draw):
         np.testing.assert_allclose(rotated[:, :, position], heads[:, :, position] @ matrix.T, atol=FLOAT32)
 
 
+def test_interpolated_positions_are_fractions_of_positions(draw):
+    heads = draw(2, 3, 5, 8)
+    plain, half = RotaryPositions(halves=True), RotaryPositions(halves=True, interpolation=2.0)
+    np.testing.assert_array_equal(np.asarray(half.tables(9, 8))[:, ::2], np.asarray(plain.tables(5, 8)))
+    assert np.abs(np.asarray(half.rotated(heads)) - np.asarray(plain.rotated(heads))).max() > 0.1
+
+
 def test_halves_are_pairs_in_another_order(draw):
     heads, order = draw(2, 3, 5, 8), [0, 2, 4, 6, 1, 3, 5, 7]
     halves = np.asarray(RotaryPositions(halves=True).rotated(heads[..., order]))
@@ -150,10 +157,11 @@ def test_rotary_attention_contract(halves, check_layer, draw, tmp_path):
 
 
 def test_rotary_config():
-    config = RotaryPositions(base=50, halves=True, max_sequence_length=7, name="turns").get_config()
+    config = RotaryPositions(base=50, halves=True, interpolation=1.5, max_sequence_length=7, name="turns").get_config()
     assert json.loads(json.dumps(config)) == config
     assert RotaryPositions.from_config(config).get_config() == config
     assert (config["base"], config["halves"], config["max_sequence_length"]) == (50.0, True, 7)
+    assert config["interpolation"] == 1.5
 
 
 def test_rotary_errors(draw):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig
+from keras_bert_layers.layers import EncoderParts, GatedFeedForward
 
 # The same float32 products, in one graph written twice.
 EQUAL = 1e-6
@@ -17,7 +18,8 @@ def train(*, rematerialize, padding_free, dropout):
     keras.utils.set_random_seed(3)
     values = {"num_layers": 2, "num_heads": 3, "intermediate_dim": 22, "initializer_range": 0.3, "dropout": dropout}
     values |= {"vocabulary_size": 31, "hidden_dim": 12, "max_sequence_length": 9, "attention_dropout": dropout}
-    model = BertClassifier(BertBackbone(BertConfig(**values)), num_classes=3)
+    parts = EncoderParts(feed_forward=GatedFeedForward(22, dropout=dropout, initializer_range=0.3))
+    model = BertClassifier(BertBackbone(BertConfig(**values), parts=parts), num_classes=3)
     model.backbone.rematerialize = rematerialize
     model.compile(keras.optimizers.SGD(0.1))
     model.backbone.padding_free = padding_free

@@ -167,9 +167,8 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     keys.check_only(READER, bert_values, _ONLY, _REASONS)
     if values.get("auto_map") is not None:
         warnings.warn(
-            f"`{READER}`: `auto_map` names code of the checkpoint's own, which is never run. The model is read as the "
-            f"{family.title} that `model_type` states, as transformers does without `trust_remote_code`. Compare its "
-            "outputs with those of that code once.",
+            f"`{READER}`: `auto_map` names code of the checkpoint's own, which is never run. The model is read as a "
+            f"{family.title}, by the other keys. Compare its outputs with those of that code once.",
             stacklevel=2,
         )
     return {

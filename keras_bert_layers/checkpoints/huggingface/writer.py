@@ -261,7 +261,7 @@ def _config_values(written: WrittenModel, form: HuggingFaceForm) -> dict[str, An
     """The content of `config.json`, without the ids of the tokenizer's tokens."""
     return {
         "architectures": [form.architecture],
-        "pad_token_id": 0,
+        "pad_token_id": form.family.pad_id,
         **config_to_huggingface(written.config, written.backbone.parts),
         "dtype": "float32",
         "model_type": form.family.model_types[0],

@@ -343,10 +343,13 @@ def _with_biases(rows: Iterable[WeightRow], parts: EncoderParts) -> tuple[Weight
     """The rows without those of biases that the encoder does not have: a part of its own knows its biases."""
     own = {"attention": parts.attention, "feed_forward": parts.feed_forward}
     has_bias = {name: getattr(part, "use_bias", True) for name, part in own.items() if part is not None}
+    gate_has_bias = getattr(parts.feed_forward, "gate_has_bias", True)
 
     def is_there(name: str) -> bool:
+        if not name.endswith(("/bias", "/beta")):
+            return True
         layer = name.split("/")[1] if name.startswith("encoder_block_") else ""
-        return has_bias.get(layer, parts.use_bias) or not name.endswith(("/bias", "/beta"))
+        return has_bias.get(layer, parts.use_bias) and (gate_has_bias or "/intermediate/" not in name)
 
     return tuple(row for row in rows if is_there(row.ours))
 

@@ -125,7 +125,7 @@ def inputs(family, directory):
     token_ids = np.where(
         mask, rng.integers(8, config.get("vocab_size") if family.vocabulary else 300, mask.shape), padding
     )
-    segment_ids = rng.integers(0, config.get("type_vocab_size", 1), mask.shape) * mask
+    segment_ids = rng.integers(0, config.get("type_vocab_size") or 1, mask.shape) * mask
     arrays = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": mask}
     return {name: values.astype("int32") for name, values in arrays.items()}
 
@@ -134,7 +134,11 @@ def load_theirs(torch, transformers, family, directory):
     kind = getattr(transformers, family.reference or AUTO.get(family.task, "AutoModel"))
     if family.asks and family.reference is None and "architectures" not in family.config:
         kind = getattr(transformers, AUTO[family.task])
-    return kind.from_pretrained(directory, dtype=torch.float32).eval()
+    options = {}
+    if family.theirs:
+        values = json.loads((directory / "config.json").read_text("utf-8"))
+        options["config"] = kind.config_class.from_dict({**values, **family.theirs})
+    return kind.from_pretrained(directory, dtype=torch.float32, **options).eval()
 
 
 def their_outputs(torch, family, model, inputs):

@@ -221,11 +221,13 @@ class Family:
         head_only: name of BERT's class with a head, or "" for all of them -> the same for the keys of that head.
         has_pooler: whether the bare encoder has a pooler.
         has_projection: whether the embedding may be narrower than the hidden states.
+        may_lack_segments: whether there are encoders without segments, which state that they have 0.
         pooler_activation: activation of the pooler, or of the layer in its place in heads.
         masked_lm_activation: activation of the masked language model's head; None for the encoder's own.
         dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
             BERT's `classifier_dropout`.
         counts_padding: whether positions begin after the id of padding, as in RoBERTa.
+        pad_id: the id of padding that is written for a model without a tokenizer.
         token_ids: a key of the config for the id of a token -> the token's role.
         tokenizer_class: the class of transformers that reads the WordPiece files that are written.
         default_tokenizers: `model_type` -> the class that `AutoTokenizer` of transformers 5 takes where no file names
@@ -246,10 +248,12 @@ class Family:
     head_only: Mapping[str, Mapping[str, tuple[Any, ...]]] = _empty()
     has_pooler: bool = True
     has_projection: bool = False
+    may_lack_segments: bool = False
     pooler_activation: str = "tanh"
     masked_lm_activation: str | None = None
     dropouts: Mapping[str, tuple[str, float] | None] = _empty()
     counts_padding: bool = False
+    pad_id: int = 0
     token_ids: Mapping[str, str] = _empty()
     tokenizer_class: str = "BertTokenizer"
     default_tokenizers: Mapping[str, str] = _empty()
@@ -333,7 +337,7 @@ class Family:
             if value != expected:
                 rule = f"be {expected!r} for HuggingFace's {self.title}"
                 raise ValueError(checks.message(owner, name, rule, value, cure))
-        if not config.num_segments and "type_vocab_size" not in self.constants:
+        if not (config.num_segments or self.may_lack_segments or "type_vocab_size" in self.constants):
             rule = f"be at least 1 for HuggingFace's {self.title}"
             raise ValueError(checks.message(owner, "num_segments", rule, config.num_segments, cure))
 

@@ -11,25 +11,18 @@ References:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers.checkpoints.huggingface.families.family import (
     READER,
     Family,
-    PartsForm,
     TensorNames,
     check_positions,
-    described,
 )
+from keras_bert_layers.checkpoints.huggingface.families.rotary import ROTARY_KEYS, RotaryParts
 from keras_bert_layers.config import BertConfig
-
-if TYPE_CHECKING:
-    from keras_bert_layers.layers.encoder_parts import EncoderParts
-
-_BASE = 1000.0
 
 # GPT-2's keys -> BERT's, which are read where both are there.
 _OLDER_KEYS = {
@@ -83,46 +76,17 @@ def _todays(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**result, **({"max_position_embeddings": max(lengths)} if lengths else {})}
 
 
-class _NomicParts(PartsForm):
+class _NomicParts(RotaryParts):
     """NomicBERT's blocks: rotary positions, gates, and biases in LayerNorm alone."""
 
-    def read(self, values: Mapping[str, Any], config: BertConfig) -> EncoderParts | None:
-        from keras_bert_layers.layers import EncoderParts, GatedFeedForward, RotaryPositions, SelfAttention
+    def blocks(self, config: BertConfig) -> dict[str, Any]:
+        from keras_bert_layers.layers import GatedFeedForward, SelfAttention
 
-        width = config.hidden_dim // config.num_heads
-        if values.get("head_dim", width) not in (width, None):
-            raise ValueError(checks.message(READER, "head_dim", f"be {width}", values["head_dim"]))
         options: dict[str, Any] = {"initializer_range": config.initializer_range, "use_bias": False}
-        return EncoderParts(
-            positions=RotaryPositions(base=_base(values), halves=True),
-            attention=SelfAttention(config.num_heads, dropout=config.attention_dropout, **options),
-            feed_forward=GatedFeedForward(config.intermediate_dim, activation=config.activation, **options),
-        )
-
-    def written(self, parts: EncoderParts, config: BertConfig) -> dict[str, Any] | None:
-        base = getattr(parts.positions, "base", None)
-        if base is None:
-            return None
-        values = {"rope_parameters": {"rope_type": "default", "rope_theta": base}}
-        return values if described(self.read(values, config)) == described(parts) else None
-
-
-def _base(values: Mapping[str, Any]) -> float:
-    """How slowly the last columns rotate, by either form, which must agree."""
-    newer = checks.instance(READER, "rope_parameters", values.get("rope_parameters") or {}, dict)
-    allowed = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
-    for name, value in allowed.items():
-        if newer.get(name, value) != value:
-            raise ValueError(checks.message(READER, f"rope_parameters.{name}", f"be {value!r}", newer))
-    stated = {
-        "rope_parameters.rope_theta": newer.get("rope_theta"),
-        **{key: values.get(key) for key in ("rope_theta", "rotary_emb_base")},
-    }
-    bases = {key: checks.positive_number(READER, key, base) for key, base in stated.items() if base is not None}
-    for key, base in bases.items():
-        if not math.isfinite(base) or base != next(iter(bases.values())):
-            raise ValueError(checks.message(READER, key, "be finite, and one number in all forms", bases))
-    return float(next(iter(bases.values()), _BASE))
+        return {
+            "attention": SelfAttention(config.num_heads, dropout=config.attention_dropout, **options),
+            "feed_forward": GatedFeedForward(config.intermediate_dim, activation=config.activation, **options),
+        }
 
 
 NOMIC_BERT = Family(
@@ -158,11 +122,12 @@ NOMIC_BERT = Family(
         merged={"attn.Wqkv.": tuple(f"self_attn.{letter}_proj." for letter in "qkv")},
     ),
     todays=_todays,
-    unread=frozenset({"rope_parameters", "rope_theta", "rotary_emb_base", "n_positions", "head_dim"})
-    | (frozenset(_OLDER_ONLY) - {"rope_scaling"})
+    unread=ROTARY_KEYS
+    | {"n_positions"}
+    | frozenset(_OLDER_ONLY)
     | {"embd_pdrop", "dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "use_flash_attn", "use_xentropy"}
     | {"last_layer_subset", "max_trained_positions", "pad_vocab_size_multiple", "reorder_and_upcast_attn", "ffn_div"},
     has_pooler=False,
     default_tokenizers={"nomic_bert": "BertTokenizer"},
-    parts=_NomicParts(),
+    parts=_NomicParts(1000.0),
 )

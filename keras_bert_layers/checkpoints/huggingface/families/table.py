@@ -9,6 +9,8 @@ from keras_bert_layers._internal import checks, keys
 from keras_bert_layers.checkpoints.huggingface.families.distilbert import DISTILBERT
 from keras_bert_layers.checkpoints.huggingface.families.electra import ELECTRA
 from keras_bert_layers.checkpoints.huggingface.families.family import BERT, READER, Family, stated_names
+from keras_bert_layers.checkpoints.huggingface.families.gte import GTE
+from keras_bert_layers.checkpoints.huggingface.families.jina_embeddings_v3 import JINA_EMBEDDINGS_V3
 from keras_bert_layers.checkpoints.huggingface.families.modernbert import MODERNBERT
 from keras_bert_layers.checkpoints.huggingface.families.mpnet import MPNET
 from keras_bert_layers.checkpoints.huggingface.families.nomic_bert import NOMIC_BERT
@@ -27,6 +29,8 @@ FAMILIES = (
     MPNET,
     MODERNBERT,
     NOMIC_BERT,
+    GTE,
+    JINA_EMBEDDINGS_V3,
 )
 
 # How models that may be taken for a BERT differ from it. The rest of their configs is not read.
@@ -46,6 +50,8 @@ def stated_family(values: Mapping[str, Any]) -> Family | None:
         >>> stated_family({"model_type": "gpt2"}) is None
         True
     """
+    if values.get("model_type") == "xlm-roberta" and values.get("position_embedding_type") == "rotary":
+        return JINA_EMBEDDINGS_V3  # its first repositories
     if "model_type" in values:
         return next((family for family in FAMILIES if values["model_type"] in family.model_types), None)
     names = stated_names(values)

@@ -17,6 +17,7 @@ class Family:
         task: the task that `load_task` gives; None for the encoder alone.
         asks: whether the task must be given, because the files do not state it.
         reference: the class of transformers that is compared with; None for the automatic class of the task.
+        theirs: the keys of `config.json` that this class needs, where it cannot read those of the directory.
         vocabulary: the name of a vocabulary; see `vocabularies.py`.
         files: other files, each path with the content of its JSON.
         has_tokenizer_json: whether there is a `tokenizer.json`.
@@ -42,6 +43,7 @@ class Family:
     task: str | None = None
     asks: bool = False
     reference: str | None = None
+    theirs: dict[str, Any] = dataclasses.field(default_factory=dict)
     vocabulary: str | None = "uncased"
     files: dict[str, Any] = dataclasses.field(default_factory=dict)
     has_tokenizer_json: bool = True

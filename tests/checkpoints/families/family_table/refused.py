@@ -45,13 +45,6 @@ REFUSED = (
         config={"moe_every_n_layers": 2, "num_experts": 8},
         refused="moe_every_n_layers.*mixture of experts",
     ),
-    _other(
-        "Alibaba-NLP/gte-base-en-v1.5",
-        "new",
-        "NewModel",
-        "a program of its own; rotary positions",
-        config={"auto_map": {"AutoModel": "Alibaba-NLP/new-impl--modeling.NewModel"}},
-    ),
     _other("google/mobilebert-uncased", "mobilebert", "MobileBertForPreTraining", "bottlenecks, no layer norm"),
     _other(
         "nghuyong/ernie-3.0-base-zh",

@@ -1,8 +1,8 @@
-"""MPNet, ModernBERT and NomicBERT: encoders, sentence encoders, classifiers and others."""
+"""MPNet, ModernBERT, NomicBERT and GTE: encoders, sentence encoders, classifiers and others."""
 
 from typing import Any
 
-from family_table.configs import SAVED, SIZES, XLM_R, labels, modules, tokenizer
+from family_table.configs import SAVED, SIZES, XLM_R, XLM_R_SAVED, XLM_R_SPECIAL, labels, modules, tokenizer
 from family_table.family import Family
 
 _MPNET: dict[str, Any] = {
@@ -113,6 +113,30 @@ _NOMIC: dict[str, Any] = {
     **{"hidden_act": "silu", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "layer_norm_eps": 1e-12},
     **{"max_position_embeddings": 32, "rope_parameters": {"rope_theta": 1000.0, "rope_type": "default"}},
 }
+# The keys of the code in the repositories, whose positions transformers has as "linear" alone.
+_GTE: dict[str, Any] = {
+    **{key: value for key, value in XLM_R.items() if key not in ("output_past", "use_cache", "bos_token_id")},
+    **{"model_type": "new", "max_position_embeddings": 48, "layer_norm_eps": 1e-12, "classifier_dropout": 0.0},
+    **{"attention_probs_dropout_prob": 0.0, "position_embedding_type": "rope", "layer_norm_type": "layer_norm"},
+    **{"rope_theta": 20000, "rope_scaling": {"factor": 8.0, "type": "ntk"}, "pack_qkv": True, "unpad_inputs": False},
+    **dict.fromkeys(("logn_attention_scale", "logn_attention_clip1", "use_memory_efficient_attention"), False),
+    "auto_map": {"AutoModel": "Alibaba-NLP/new-impl--modeling.NewModel"},
+}
+del _GTE["eos_token_id"]
+
+
+def _linear(base: float, factor: float) -> dict[str, Any]:
+    parameters = {"rope_type": "linear", "rope_theta": base * factor, "factor": factor ** (2 / 4)}
+    return {"model_type": "gte", "rope_scaling": None, "rope_theta": None, "rope_parameters": parameters}
+
+
+_OF_GTE: dict[str, Any] = {
+    "vocabulary": "xlm-r",
+    "dtype": "float16",
+    "renames": (("^gte", "new"),),
+    "warns": "auto_map",
+    "theirs": _linear(20_000.0, 8.0),
+}
 RELATIVES = (
     Family(
         name="microsoft/mpnet-base",
@@ -195,5 +219,51 @@ RELATIVES = (
         files=tokenizer({**SAVED, "model_max_length": 8192}) | modules(max_length=8192),
         warns="auto_map",
         note="rotary positions, gated layers; keys of its former code and of transformers 5",
+    ),
+    Family(
+        name="Alibaba-NLP/gte-multilingual-base",
+        config={**_GTE, "architectures": ["NewModel", "NewForTokenClassification"], "id2label": {"0": "LABEL_0"}},
+        makes="GteForTokenClassification",
+        task="sentence_encoder",
+        reference="GteModel",
+        files=tokenizer({**XLM_R_SAVED, "model_max_length": 32768}, XLM_R_SPECIAL) | modules("cls", normalize=True),
+        note='the former code\'s scaled positions ("ntk"), which transformers has as "linear"',
+        **_OF_GTE,
+    ),
+    Family(
+        name="Alibaba-NLP/gte-multilingual-reranker-base",
+        config={**_GTE, "architectures": ["NewForSequenceClassification"], **labels("LABEL_0")},
+        makes="GteForSequenceClassification",
+        task="cross_encoder",
+        asks=True,
+        reference="GteForSequenceClassification",
+        files=tokenizer({**XLM_R_SAVED, "model_max_length": 32768}, XLM_R_SPECIAL),
+        activation="sigmoid",
+        **_OF_GTE,
+    ),
+    Family(
+        name="Alibaba-NLP/gte-base-en-v1.5",
+        config={
+            **{**_GTE, "rope_theta": 500_000, "rope_scaling": {"factor": 2.0, "type": "ntk"}, "pad_token_id": 0},
+            **{"architectures": ["NewModel"], "type_vocab_size": 0},
+        },
+        makes="GteModel",
+        task="sentence_encoder",
+        reference="GteModel",
+        files=tokenizer({**SAVED, "model_max_length": 32768}) | modules("cls", max_length=8192),
+        **{**_OF_GTE, "vocabulary": "uncased", "dtype": "float32", "theirs": _linear(500_000.0, 2.0)},
+    ),
+    Family(
+        name="Snowflake/snowflake-arctic-embed-m-v2.0",
+        config={
+            **{**_GTE, "model_type": "gte", "rope_scaling": None, "rope_theta": 160_000},
+            **{"architectures": ["GteModel"], "matryoshka_dimensions": [256], "auto_map": {"AutoModel": "x.GteModel"}},
+        },
+        makes="GteModel",
+        task="sentence_encoder",
+        vocabulary="xlm-r",
+        files=tokenizer({**XLM_R_SAVED, "model_max_length": 8192}, XLM_R_SPECIAL) | modules("cls", normalize=True),
+        warns="auto_map|matryoshka",
+        note="GTE's class",
     ),
 )

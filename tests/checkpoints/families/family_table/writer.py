@@ -54,12 +54,12 @@ def write_weights(family: Family, config: dict[str, Any], directory: Path) -> No
 
     kind = getattr(transformers, family.makes)
     others = ("architectures", "auto_map", "model_type", "quantization_config")
-    settings = {key: value for key, value in config.items() if key not in others}
+    settings = {key: value for key, value in {**config, **family.theirs}.items() if key not in others}
     if family.refused:
         settings = {**configs.BERT, "vocab_size": config["vocab_size"]}
     model = kind(kind.config_class.from_dict(settings))
     tensors = {name: like(name, tensor) for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
-    if config["model_type"] == "nomic_bert":
+    if config["model_type"] in ("nomic_bert", "gte", "new"):
         tensors = revert_weight_conversion(model, tensors)  # to the names in files
     kept = {name: tensor for name, tensor in tensors.items() if family.has_decoder or not _TIED.search(name)}
     if family.has_decoder:  # a copy of the matrix it is tied to

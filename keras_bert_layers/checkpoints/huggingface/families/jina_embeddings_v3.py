@@ -1,0 +1,91 @@
+"""Jina embeddings v3: XLM-RoBERTa with rotary positions.
+
+In its first repositories `model_type` is "xlm-roberta", with `position_embedding_type` "rotary" and keys of the code
+that was beside them. The names of the tensors in files are those of that code, which transformers reads and writes too.
+
+References:
+    Sturua et al. 2024, https://arxiv.org/abs/2409.10173; transformers,
+    models/jina_embeddings_v3/modeling_jina_embeddings_v3.py, and conversion_mapping.py for the names in files. The
+    former code: jinaai/xlm-roberta-flash-implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras_bert_layers._internal import keys
+from keras_bert_layers.checkpoints.huggingface.families.family import (
+    READER,
+    SEQUENCE_CLASS,
+    Family,
+    TensorNames,
+    check_positions,
+    stated_names,
+)
+from keras_bert_layers.checkpoints.huggingface.families.rotary import ROTARY_KEYS, RotaryParts
+
+# Keys of the former code that are read with these values only.
+_FORMER_ONLY: dict[str, tuple[Any, ...]] = {
+    "position_embedding_type": ("rotary",),
+    **dict.fromkeys(("emb_pooler", "truncate_dim"), (None,)),
+}
+# transformers' defaults, where they are not BERT's.
+_DEFAULTS = {"hidden_act": "gelu", "max_position_embeddings": 8194, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+
+
+def _todays(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with today's classes, and what transformers takes for a key that is not there."""
+    keys.check_only(READER, values, _FORMER_ONLY)
+    result = {**_DEFAULTS, **values}
+    if values["model_type"] != JINA_EMBEDDINGS_V3.model_types[0]:
+        keys.check_present(READER, values, ["rotary_emb_base"])  # its default was not transformers'
+    if isinstance(result["max_position_embeddings"], int):
+        check_positions("max_position_embeddings", result["max_position_embeddings"])
+    if "architectures" in values:
+        result["architectures"] = [name.replace("XLMRobertaLoRA", "XLMRobertaModel") for name in stated_names(values)]
+    return result
+
+
+JINA_EMBEDDINGS_V3 = Family(
+    title="Jina embeddings v3",
+    model_types=("jina_embeddings_v3",),
+    class_prefixes=("JinaEmbeddingsV3", "XLMRoberta"),
+    names=TensorNames(
+        prefix="roberta.",
+        block="layers.",
+        block_tensors={
+            "self_attn.q_proj.": "attention.self.query.",
+            "self_attn.k_proj.": "attention.self.key.",
+            "self_attn.v_proj.": "attention.self.value.",
+            "self_attn.o_proj.": "attention.output.dense.",
+            "post_attention_layernorm.": "attention.output.LayerNorm.",
+            "mlp.fc1.": "intermediate.dense.",
+            "mlp.fc2.": "output.dense.",
+            "post_mlp_layernorm.": "output.LayerNorm.",
+        },
+        tensors={
+            "lm_head.dense.": "cls.predictions.transform.dense.",
+            "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
+            "lm_head.bias": "cls.predictions.bias",
+            "lm_head.decoder.": "cls.predictions.decoder.",
+        },
+        class_tensors={SEQUENCE_CLASS: {"classifier.dense.": "pooler.dense.", "classifier.out_proj.": "classifier."}},
+        in_files={
+            "emb_ln.": "embeddings.LayerNorm.",
+            "encoder.layers.": "layers.",
+            "mixer.out_proj.": "self_attn.o_proj.",
+            "norm1.": "post_attention_layernorm.",
+            "norm2.": "post_mlp_layernorm.",
+        },
+        merged={"mixer.Wqkv.": tuple(f"self_attn.{letter}_proj." for letter in "qkv")},
+    ),
+    todays=_todays,
+    unread=ROTARY_KEYS
+    | frozenset(_FORMER_ONLY)
+    | {"use_flash_attn", "load_trained_adapters", "lora_main_params_trainable", "lora_dropout_p"},
+    masked_lm_activation="gelu_erf",
+    pad_id=1,
+    default_tokenizers={"jina_embeddings_v3": "XLMRobertaTokenizer"},
+    parts=RotaryParts(20_000.0),
+)
