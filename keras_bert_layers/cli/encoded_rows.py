@@ -70,6 +70,16 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
     if (found := len(set(texts))) < least:
         rule = f"must have at least {counted(least, 'different text')}. Found: {found}."
         raise ValueError(f"`{owner}`: {arguments.file} {rule}")
+    return list(rows), texts, encode_texts(arguments, texts, owner=owner)
+
+
+def encode_texts(arguments: argparse.Namespace, texts: list[str], *, owner: str) -> np.ndarray:
+    """The vectors of texts by the model of a command's arguments, float32 `(texts, vector_dim)`.
+
+    Raises:
+        ValueError, OSError: the model cannot be read, or embeds no sentences; the size of a batch is none.
+    """
+    checks.positive_integer(owner, "--batch-size", arguments.batch_size)
     task = None if keras_file(source_of(arguments.model)) else _TASK
     loaded = load_task_of_texts(arguments.model, task, owner=owner, argument="--model")
     if loaded.task not in (_TASK, "BertStaticEncoder"):
@@ -79,7 +89,7 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
         for index, vector in enumerate(loaded.model.predict_stream(texts, arguments.batch_size)):
             vectors[index] = vector
             advance(1)
-    return list(rows), texts, vectors
+    return vectors
 
 
 def load_search_encoder(source: str, *, owner: str) -> Any:
