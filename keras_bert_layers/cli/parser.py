@@ -30,6 +30,7 @@ from keras_bert_layers.cli.commands import (
     serve,
     shards,
     similar,
+    suggest,
     summarize,
     train,
     vocabulary,
@@ -37,7 +38,7 @@ from keras_bert_layers.cli.commands import (
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
-_OF_MODELS = (convert, inspect, predict, compare, train, evaluate, extract)
+_OF_MODELS = (convert, inspect, predict, compare, suggest, train, evaluate, extract)
 _COMMANDS = (*_OF_MODELS, similar, cluster, summarize, index, search, vocabulary, shards, serve, demo)
 
 
