@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import importlib
 import inspect
 import reprlib
 from collections.abc import Callable, Mapping
@@ -127,3 +128,12 @@ def check_scikit_learn(owner: str, user: str) -> None:
             "`pip install scikit-learn`.",
             name="sklearn",
         ) from error
+
+
+def import_sentencex(owner: str, user: str) -> Any:
+    """The library that splits sentences; a ModuleNotFoundError that names the owner and the user if there is none."""
+    try:
+        return importlib.import_module("sentencex")
+    except ModuleNotFoundError as error:
+        cure = "Install it with `pip install keras-bert-layers[sentences]`."
+        raise ModuleNotFoundError(f"`{owner}`: {user} needs sentencex. {cure}", name="sentencex") from error

@@ -13,7 +13,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers._internal.files.disk_space import check_writable
-from keras_bert_layers.cli.models import keras_file, load_model, load_task_of_texts, source_of
+from keras_bert_layers.cli.models import LoadedModel, keras_file, load_model, load_task_of_texts, source_of
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import check_file, rows_of_file, suffix_of
 from keras_bert_layers.cli.training_rows import TABLES, read_table
@@ -70,16 +70,42 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
     if (found := len(set(texts))) < least:
         rule = f"must have at least {counted(least, 'different text')}. Found: {found}."
         raise ValueError(f"`{owner}`: {arguments.file} {rule}")
-    task = None if keras_file(source_of(arguments.model)) else _TASK
-    loaded = load_task_of_texts(arguments.model, task, owner=owner, argument="--model")
+    return list(rows), texts, encode_texts(arguments, texts, owner=owner)
+
+
+def encode_texts(arguments: argparse.Namespace, texts: list[str], *, owner: str) -> np.ndarray:
+    """The vectors of texts by the model of a command's arguments, float32 `(texts, vector_dim)`.
+
+    Raises:
+        ValueError, OSError: the model cannot be read, or embeds no sentences; the size of a batch is none.
+    """
+    checks.positive_integer(owner, "--batch-size", arguments.batch_size)
+    model = load_sentence_encoder(arguments.model, owner=owner).model
+    return vectors_of(model, texts, arguments.batch_size, owner=owner)
+
+
+def load_sentence_encoder(source: str, *, owner: str) -> LoadedModel:
+    """The sentence encoder of a source, or one made of a BERT.
+
+    Raises:
+        ValueError, OSError: the model cannot be read, or embeds no sentences.
+    """
+    task = None if keras_file(source_of(source)) else _TASK
+    loaded = load_task_of_texts(source, task, owner=owner, argument="--model")
     if loaded.task not in (_TASK, "BertStaticEncoder"):
         raise ValueError(checks.message(owner, "--model", "be a sentence encoder", checks.Shown(loaded.task)))
-    vectors = np.empty((len(texts), loaded.model.output.shape[-1]), np.float32)
+    return loaded
+
+
+def vectors_of(encoder: Any, texts: list[str], batch_size: int, *, owner: str) -> np.ndarray:
+    """The vectors of texts, float32 `(texts, vector_dim)`; a progress bar shows how far it is."""
+    checks.positive_integer(owner, "--batch-size", batch_size)
+    vectors = np.empty((len(texts), encoder.output.shape[-1]), np.float32)
     with progress("Encoding", len(texts), unit="rows") as advance:
-        for index, vector in enumerate(loaded.model.predict_stream(texts, arguments.batch_size)):
+        for index, vector in enumerate(encoder.predict_stream(texts, batch_size)):
             vectors[index] = vector
             advance(1)
-    return list(rows), texts, vectors
+    return vectors
 
 
 def load_search_encoder(source: str, *, owner: str) -> Any:

@@ -30,14 +30,16 @@ from keras_bert_layers.cli.commands import (
     serve,
     shards,
     similar,
+    suggest,
+    summarize,
     train,
     vocabulary,
 )
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
-_OF_MODELS = (convert, inspect, predict, compare, train, evaluate, extract)
-_COMMANDS = (*_OF_MODELS, similar, cluster, index, search, vocabulary, shards, serve, demo)
+_OF_MODELS = (convert, inspect, predict, compare, suggest, train, evaluate, extract)
+_COMMANDS = (*_OF_MODELS, similar, cluster, summarize, index, search, vocabulary, shards, serve, demo)
 
 
 class _Parser(argparse.ArgumentParser):

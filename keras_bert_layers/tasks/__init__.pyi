@@ -35,6 +35,7 @@ from keras_bert_layers.tasks.recipes.rankings import reciprocal_rank_fusion as r
 from keras_bert_layers.tasks.recipes.retrieval_evaluator import RetrievalEvaluator as RetrievalEvaluator
 from keras_bert_layers.tasks.recipes.semantic_search import semantic_search as semantic_search
 from keras_bert_layers.tasks.recipes.similar_pairs import similar_pairs as similar_pairs
+from keras_bert_layers.tasks.recipes.summary import summarize as summarize
 from keras_bert_layers.tasks.recipes.token_rate import TokenRate as TokenRate
 from keras_bert_layers.tasks.recipes.vocabulary_extender import extend_vocabulary as extend_vocabulary
 from keras_bert_layers.tasks.recipes.vocabulary_pruner import prune_vocabulary as prune_vocabulary

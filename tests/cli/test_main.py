@@ -11,7 +11,10 @@ import pytest
 
 from keras_bert_layers import cli
 
-COMMANDS = "convert inspect predict compare train evaluate extract similar cluster vocabulary shards serve demo".split()
+COMMANDS = [
+    *("convert", "inspect", "predict", "compare", "suggest", "train", "evaluate", "extract"),
+    *("similar", "cluster", "summarize", "vocabulary", "shards", "serve", "demo"),
+]
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])

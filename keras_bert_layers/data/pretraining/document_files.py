@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import import_sentencex
 from keras_bert_layers.data.pretraining._document_reader import (
     BLANK_LINES,
     LINES,
@@ -141,7 +142,7 @@ class DocumentFiles:
         self.split_sentences = split_sentences
         if split_sentences is not None:
             checks.instance(OWNER, "split_sentences", split_sentences, str)
-            _sentencex()
+            import_sentencex(OWNER, "`split_sentences`")
         self.block_bytes = checks.positive_integer(OWNER, "block_bytes", block_bytes)
         self.on_error = checks.one_of(OWNER, "on_error", on_error, ["raise", "skip"])
         self._units = units_of(self.paths, self.block_bytes)
@@ -201,7 +202,7 @@ class DocumentFiles:
     def _sentences(self, lines: list[str]) -> list[str]:
         if self.split_sentences is None:
             return lines
-        segment = _sentencex().segment
+        segment = import_sentencex(OWNER, "`split_sentences`").segment
         return [text for line in lines for part in segment(self.split_sentences, line) if (text := part.strip())]
 
 
@@ -213,11 +214,3 @@ def _checked_separator(separated_by: str | None, paths: list[Path]) -> str | Non
         cure = "It decides where a document ends: at the end of its line, or at a blank line."
         raise ValueError(checks.message(OWNER, "separated_by", rule, None, cure))
     return None
-
-
-def _sentencex() -> Any:
-    try:
-        return importlib.import_module("sentencex")
-    except ModuleNotFoundError as error:
-        cure = "Install it with `pip install keras-bert-layers[sentences]`."
-        raise ModuleNotFoundError(f"`{OWNER}`: `split_sentences` needs sentencex. {cure}", name="sentencex") from error

@@ -1,0 +1,219 @@
+"""Say what to train on a file, what is in it, and what simple models reach.
+
+Reads FILE as `train` does, and prints the task and the columns that it sees; the rows and classes; the lengths in
+tokens beside what the model reads; repeated texts, and rows of --validation that are in FILE too; labels that are
+probably wrong; the scores of simple models; how long fine-tuning takes here; and the command and the Python to go on.
+
+The columns are --text and --label, or what the cells look like. Simple models are the most frequent class, a linear
+model of TF-IDF, and one of the frozen vectors of MODEL, in a cross-validation of at most --rows rows. It needs
+scikit-learn. For files without a table, only what is seen and the command are printed.
+
+Examples:
+  keras-bert-layers suggest reviews.csv --model all-MiniLM-L6-v2
+  keras-bert-layers suggest reviews.csv --text review --label stars --validation dev.csv --model all-MiniLM-L6-v2
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import check_scikit_learn
+from keras_bert_layers.cli import encoded_rows
+from keras_bert_layers.cli.models import LoadedModel
+from keras_bert_layers.cli.row_facts import Chosen, baselines, choose_columns, doubtful, in_both, repeated
+from keras_bert_layers.cli.terminal import counted, progress
+from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, suffix_of
+from keras_bert_layers.cli.training_rows import TABLES, read_rows, read_table, table_rows, task_of_file
+
+OWNER = "suggest"
+_SHOWN, _EPOCHS, _SHARE, _BATCH, _STEPS, _SEED = 5, 3, 0.9, 32, 4, 0  # of `train` by default, but for the first
+
+
+class Rows(NamedTuple):
+    """Texts with their labels, of which there may be none, and the number of each row in the file, from 1."""
+
+    texts: list[str]
+    labels: list[str]
+    numbers: Sequence[int]
+
+    def at(self, places: Iterable[int]) -> Rows:
+        """Some of the rows."""
+        places = list(places)
+        labels = [self.labels[place] for place in places] if self.labels else []
+        return Rows([self.texts[place] for place in places], labels, [self.numbers[place] for place in places])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    add = parser.add_argument
+    add("file", metavar="FILE", type=Path, help="the rows to train on, UTF-8, plain or gzip")
+    add("--model", required=True, metavar="MODEL", help="a sentence encoder or a BERT checkpoint, to train later")
+    add("--text", metavar="COLUMN", help="the column of texts (default: the one with the longest cells)")
+    add("--label", metavar="COLUMN", help="the column of labels (default: one of few values)")
+    add("--validation", type=Path, metavar="FILE", help="rows to validate on later, of the same columns")
+    add("--rows", type=int, default=2000, metavar="N", help="rows for the simple models, at most (default: 2000)")
+    add("--batch-size", type=int, default=32, metavar="N", help="rows per step of the encoder (default: 32)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what was found, and returns 0."""
+    check_file(arguments.file, owner=OWNER)
+    checks.integer(OWNER, "--rows", arguments.rows, smallest=10)
+    task, reason = task_of_file(arguments.file)
+    _print(f"task: {task}, because {reason}")
+    if suffix_of(arguments.file.name) not in TABLES:
+        num_rows = read_rows(arguments.file, task, arguments, owner=OWNER).num_rows
+        _print(f"rows: {num_rows:,}", *_next_steps(arguments, task, None, []))
+        return 0
+    check_scikit_learn("keras-bert-layers", OWNER)
+    chosen, rows = _read(arguments)
+    _print(*_about_columns(chosen, rows.labels), *_about_repeats(arguments, chosen, rows))
+    num_rows = len(rows.texts)
+    rows = rows.at(np.sort(np.random.default_rng(_SEED).permutation(num_rows)[: arguments.rows]).tolist())
+    encoder = encoded_rows.load_sentence_encoder(arguments.model, owner=OWNER)
+    options, line = _lengths(encoder.preprocessor, rows.texts)
+    _print(line)
+    if len(set(rows.labels)) > 1:
+        _print(*_simple_models(encoder.model, rows, chosen.kind, arguments.batch_size))
+        _print(*_minutes(encoder, rows, chosen.kind, num_rows))
+    _print(*_next_steps(arguments, task, chosen, options))
+    return 0
+
+
+def _print(*lines: str) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()  # what follows may take minutes
+
+
+def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
+    """The chosen columns, and their rows."""
+    table = [row for _, row in table_rows(arguments.file, OWNER)]
+    if not table:
+        raise ValueError(f"`{OWNER}`: {arguments.file} must have a header and at least one row.")
+    names = list(table[0])
+    for option in ("text", "label"):
+        name = getattr(arguments, option)
+        if name is not None:
+            checks.one_of(OWNER, f"--{option}", name, names)
+    chosen = choose_columns({name: [row.get(name) for row in table] for name in names}, arguments.text, arguments.label)
+    read = [name for name in (chosen.text, chosen.label) if name]
+    texts, *labels = read_table(arguments.file, read, owner=OWNER)
+    found = [str(cell).strip() for cell in labels[0]] if labels else []
+    return chosen, Rows([str(cell) for cell in texts], found, range(1, len(texts) + 1))
+
+
+def _about_columns(chosen: Chosen, labels: list[str]) -> Iterator[str]:
+    """The columns, and the labels."""
+    others = f"; not read: {', '.join(chosen.others)}" if chosen.others else ""
+    yield f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{others}"
+    if not labels:
+        yield "labels: none found; name their column by --label"
+    elif chosen.kind == "number":
+        numbers = np.array(labels, np.float64)
+        yield f"labels: numbers from {numbers.min():g} to {numbers.max():g}, {numbers.mean():.3g} on average"
+    else:
+        found = Counter(labels).most_common()
+        shares = [f"{name} {100 * count / len(labels):.1f} %" for name, count in found[:_SHOWN]]
+        rest = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        yield f"labels: of {len(found)} kinds: {', '.join(shares)}{rest}"
+
+
+def _about_repeats(arguments: argparse.Namespace, chosen: Chosen, rows: Rows) -> Iterator[str]:
+    """Repeated texts, also of the rows to validate on."""
+    again, contradicted = repeated(rows.texts, rows.labels)
+    of_these = f", {len(contradicted):,} of them with another label" if rows.labels else ""
+    yield f"rows: {len(rows.texts):,}; {len(again):,} repeat the text of an earlier row{of_these}"
+    yield from _shown(rows.at(contradicted[:_SHOWN]))
+    if arguments.validation is not None:
+        check_file(arguments.validation, owner=OWNER)
+        (other,) = read_table(arguments.validation, [chosen.text], owner=OWNER)
+        shared = in_both(rows.texts, [str(cell) for cell in other])
+        yield f"validation: {counted(len(other), 'row')}, {shared:,} of them with a text of {arguments.file}"
+
+
+def _shown(rows: Rows) -> Iterator[str]:
+    columns = zip(rows.numbers, rows.labels, rows.texts, strict=True)
+    return (f"  row {number} ({label}): {' '.join(text.split())[:80]}" for number, label, text in columns)
+
+
+def _lengths(preprocessor: Any, texts: list[str]) -> tuple[list[str], str]:
+    """The options of `train` for the lengths of the texts, and the line about them."""
+    lengths = np.array([len(row) for row in preprocessor.tokenizer.tokenize(texts)]) + 2  # both ends
+    limit, most = preprocessor.max_length, int(np.percentile(lengths, 99))
+    cut = counted(int((lengths > limit).sum()), "text")
+    counts = f"{int(np.median(lengths))} in the median, at most {most} in 99 % of the texts, {lengths.max()} at most"
+    fitting = max(16, 1 << (most - 1).bit_length())
+    options = ["--long-texts", "windows"] if most > limit else ["--max-length", str(fitting)] if fitting < limit else []
+    return options, f"tokens: {counts}; the model reads {limit}, and {cut} would be cut"
+
+
+def _simple_models(encoder: Any, rows: Rows, kind: str, batch_size: int) -> Iterator[str]:
+    """The scores, and the rows whose labels are doubtful."""
+    counts = Counter(rows.labels)
+    rows = rows.at([place for place, label in enumerate(rows.labels) if kind == "number" or counts[label] > 1])
+    if len(set(rows.labels)) < 2:
+        yield "simple models: none, as no two classes have two rows"
+        return
+    vectors = encoded_rows.vectors_of(encoder, rows.texts, batch_size, owner=OWNER)
+    with progress("Cross-validating", 2, unit="models") as advance:
+        scores, probabilities = baselines(rows.texts, vectors, rows.labels, kind, advance)
+    what = "mean absolute error" if kind == "number" else "accuracy in %"
+    found = ", ".join(f"{name} {score:.3g}" for name, score in scores.items())
+    yield f"simple models, {what}, on {counted(len(rows.texts), 'row')}: {found}"
+    if probabilities is not None:
+        places = doubtful(probabilities, rows.labels)
+        yield f"doubtful labels, by the frozen vectors: {counted(len(places), 'row')}"
+        yield from _shown(rows.at(places[:_SHOWN]))
+
+
+def _minutes(encoder: LoadedModel, rows: Rows, kind: str, num_rows: int) -> Iterator[str]:
+    """How long `train` takes with its defaults, by a few steps on this machine. The encoder's weights change."""
+    import keras_bert_layers as kbl
+
+    if not hasattr(encoder.model, "backbone"):
+        return
+    is_number = kind == "number"
+    options: dict[str, Any] = {"problem_type": "regression"} if is_number else {"class_names": sorted({*rows.labels})}
+    model = kbl.BertClassifier(encoder.model.backbone, preprocessor=encoder.preprocessor, **options)
+    model.compile(kbl.optimizers.adamw(5e-5))
+    rows = rows.at(np.random.default_rng(_SEED).permutation(len(rows.texts))[: _BATCH * _STEPS].tolist())
+    labels = [float(label) for label in rows.labels] if is_number else rows.labels
+    with progress("Timing", 2, unit="epochs") as advance:
+        for _ in range(2):  # the first traces the functions
+            start = time.perf_counter()
+            model.fit(rows.texts, labels, _BATCH, verbose=0)
+            seconds = time.perf_counter() - start
+            advance(1)
+    minutes = seconds / len(labels) * num_rows * _SHARE * _EPOCHS / 60
+    yield f"fine-tuning: about {minutes:.2g} minutes here for {_EPOCHS} epochs of nine tenths of the rows"
+
+
+def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None, options: list[str]) -> Iterator[str]:
+    """The command, and for a table the Python."""
+    words = ["keras-bert-layers", "train", str(arguments.file)]
+    if chosen is not None:
+        words += ["--text", chosen.text, *(["--label", chosen.label] if chosen.label else [])]
+        words += ["--labels", "number"] if chosen.kind == "number" else []
+    words += ["--validation", str(arguments.validation)] if arguments.validation else []
+    words += [*options, "--from", arguments.model, "--to", arguments.file.name.partition(".")[0]]
+    yield f"next: {shlex.join(words)}"
+    if chosen is not None and chosen.label:
+        is_number, is_json = chosen.kind == "number", suffix_of(arguments.file.name) in JSON_SUFFIXES
+        length = f", max_length={options[1]}" if options[:1] == ["--max-length"] else ""
+        names = 'problem_type="regression"' if is_number else f"class_names=sorted(set(rows[{chosen.label!r}]))"
+        reader = f"read_{'json' if is_json else 'csv'}({str(arguments.file)!r}{', lines=True' if is_json else ''})"
+        yield "or in Python:"
+        yield "  import pandas, keras_bert_layers as kbl"
+        yield f"  rows = pandas.{reader}"
+        yield f"  model = kbl.load_task({arguments.model!r}, {task!r}, {names}{length})"
+        yield f"  model.fit(rows[{chosen.text!r}], rows[{chosen.label!r}], epochs={_EPOCHS})"

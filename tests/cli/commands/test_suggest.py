@@ -1,0 +1,90 @@
+"""`suggest`: the columns that it sees, what it prints, and errors."""
+
+import shlex
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from keras_bert_layers.cli.parser import make_parser
+from keras_bert_layers.cli.row_facts import baselines, choose_columns, doubtful
+
+REVIEWS = ["good film", "a good night", "bad film", "unhappy night", "good, good", "bad, bad night"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [
+        f'{row},"{text} {row % 3}",{"bad" if "bad" in text or "un" in text else "good"}'
+        for row, text in enumerate(4 * REVIEWS)
+    ]
+    lines += ['98,"GOOD  film 0",bad', '99,"rare",once']
+    path.write_text("\n".join(["id,review,sentiment", *lines]) + "\n")
+    return path
+
+
+def test_a_table(run, encoder, table, tmp_path, capsys):
+    (tmp_path / "dev.csv").write_text("id,review,sentiment\n1,good film 0,good\n2,new,bad\n")
+    assert run("suggest", table, "--model", encoder, "--validation", tmp_path / "dev.csv", "--rows", 30) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:4] == [
+        "task: classifier, because the file's name ends in .csv",
+        "columns: texts in 'review', labels in 'sentiment'; not read: id",
+        "labels: of 3 kinds: bad 50.0 %, good 46.2 %, once 3.8 %",
+        "rows: 26; 19 repeat the text of an earlier row, 1 of them with another label",
+    ]
+    assert shown[4] == "  row 25 (bad): GOOD film 0"
+    assert shown[5] == f"validation: 2 rows, 1 of them with a text of {table}"
+    beginnings = ["tokens: ", "simple models, accuracy in %, on 25 rows: the most frequent class 52, TF-IDF of words "]
+    beginnings += ["doubtful labels, by the frozen vectors: ", "fine-tuning: about ", "next: keras-bert-layers train "]
+    for beginning in beginnings:
+        assert any(line.startswith(beginning) for line in shown), beginning
+    (command,) = (line for line in shown if line.startswith("next: "))
+    parsed = make_parser().parse_args(shlex.split(command)[2:])
+    assert (parsed.text, parsed.label, str(parsed.validation)) == ("review", "sentiment", str(tmp_path / "dev.csv"))
+    python = "\n".join(line.strip() for line in shown[shown.index("or in Python:") + 1 :])
+    compile(python, "shown", "exec")
+
+
+def test_other_files(run, encoder, tmp_path, capsys):
+    (tmp_path / "names.conll").write_text("Ann B-person\nsleeps O\n\nBob B-person\nruns O\n")
+    assert run("suggest", tmp_path / "names.conll", "--model", encoder) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1] == "rows: 2"
+    assert shown[2] == f"next: keras-bert-layers train {tmp_path / 'names.conll'} --from {encoder} --to names"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--text", "body"], "`suggest`: `--text` must be one of ['id', 'review', 'sentiment']"),
+        (["--rows", "3"], "`suggest`: `--rows` must be"),
+        (["--validation", "absent.csv"], "no such file: absent.csv"),
+    ],
+)
+def test_errors(run, encoder, table, error_line, words, message):
+    assert run("suggest", table, "--model", encoder, *words) == 2
+    assert message in error_line()
+
+
+def test_columns():
+    rows = {"text": ["a b", "c d", "e f", "g h"], "note": ["longer text"] * 4, "score": [0.5, 1.5, 0.5, 2.0]}
+    assert choose_columns(rows, None, None)[:3] == ("note", "score", "number")
+    assert choose_columns({"text": ["a", "b"], "kind": ["x", "y"]}, None, None).label is None
+
+
+def test_baselines_of_numbers_and_doubtful_labels():
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(60, 4)).astype("float32")
+    numbers = (vectors @ [1, 2, 0, 0]).tolist()
+    scores, probabilities = baselines(["word"] * 60, vectors, numbers, "number", lambda _: None)
+    assert probabilities is None
+    assert scores["the mean"] == pytest.approx(np.abs(numbers - np.mean(numbers)).mean())
+    assert scores["frozen vectors"] < 0.2 * scores["the mean"] < scores["TF-IDF of words"]
+    labels = np.where(vectors[:, 0] > 0, "up", "down")
+    labels[7] = "down" if labels[7] == "up" else "up"
+    vectors[7, 0] *= 9
+    _, probabilities = baselines(["word"] * 60, vectors, labels.tolist(), "one", lambda _: None)
+    assert doubtful(probabilities, labels.tolist())[0] == 7
