@@ -72,6 +72,9 @@ MODERNBERT = {
     "intermediate_size": 30,
 }
 NOMIC_BERT = {**BERT_SIZES, "max_position_embeddings": 40, "classifier_dropout": 0.25, "type_vocab_size": 3}
+# v2's activation, and v1's.
+ALBERT = {**BERT_SIZES, "num_hidden_layers": 3, "embedding_size": 10, "type_vocab_size": 3, "layer_norm_eps": 1e-7}
+ALBERT |= {"classifier_dropout_prob": 0.25, "hidden_dropout_prob": 0.2}
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -100,6 +103,8 @@ RELATIVES = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
         },
     ),
+    "albert": ("Albert", "Albert", ALBERT),
+    "albert_v1": ("Albert", "Albert", {**ALBERT, "hidden_act": "gelu", "attention_probs_dropout_prob": 0.3}),
     "modernbert_mean": (
         "ModernBert",
         "ModernBert",
@@ -116,9 +121,14 @@ TASKS = {
 }
 # All heads of five; of the others, the heads that read what they change.
 CASES = [
-    *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert") for head in TASKS),
+    *(
+        (name, head)
+        for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert", "albert")
+        for head in TASKS
+    ),
     *(("nomic_bert", head) for head in TASKS if "Question" not in head and "Choice" not in head),
     *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
+    *(("albert_v1", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
     *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
     *((name, "Model") for name in ("distilbert_sinusoidal", "distilbert_relu", "camembert", "roberta")),
@@ -236,7 +246,13 @@ def test_both_ways(torch, transformers, inputs, tmp_path, name, head):
     assert [key for key, value in before.items() if not torch.equal(value, after[key])] == []
     assert_same(their_outputs(torch, again.eval(), batch), expected, batch)
     read_again = json.loads((tmp_path / "ours" / "config.json").read_text())
-    for key in ("seq_classif_dropout", "summary_last_dropout", "classifier_dropout", "pad_token_id"):
+    for key in (
+        "seq_classif_dropout",
+        "summary_last_dropout",
+        "classifier_dropout",
+        "classifier_dropout_prob",
+        "pad_token_id",
+    ):
         if key in read_again:
             assert read_again[key] == getattr(model.config, key)
 

@@ -63,6 +63,7 @@ def test_one_name_for_the_bias_of_a_decoder_of_its_own():
         *["lm_head.decoder.bias"] * 3,
         "decoder.bias",
         name,
+        "predictions.decoder.bias",
     ]
 
 
