@@ -1,6 +1,8 @@
 """The relatives of BERT: transformers' directories read here, and ours read by transformers."""
 
+import base64
 import dataclasses
+import functools
 import json
 import logging
 import os
@@ -23,7 +25,7 @@ from keras_bert_layers import (
 )
 from keras_bert_layers.checkpoints import load_report
 from keras_bert_layers.optimizers import adamw
-from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer
+from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer, SentencePieceTokenizer
 
 byte_pair_models = pytest.importorskip("byte_pair_models", reason="keras-hub brings the tokenizers library")
 pytestmark = [
@@ -265,6 +267,8 @@ def tokenizer_of(our_models, name):
         return BytePairTokenizer(*byte_pair_models.train(), stripping_tokens=["<mask>"])
     if name == "nomic_bert":
         return BertTokenizer(our_models.VOCABULARY, reference="huggingface")
+    if name == "albert":
+        return albert_tokenizer()
     special = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
     return BertTokenizer(
         [*list(special.values())[:4], *our_models.VOCABULARY[5:], "<mask>"],
@@ -272,6 +276,20 @@ def tokenizer_of(our_models, name):
         added_tokens=[AddedToken("<mask>", lstrip=True, normalized=False, special=True)],
         num_pair_separators=2,
         reference="huggingface",
+    )
+
+
+@functools.cache
+def albert_tokenizer():
+    models = pytest.importorskip("sentence_piece_models", reason="the extra `test` brings sentencepiece")
+    proto = models.train("unigram", "nmt_nfkc", 200, **models.ALBERT)
+    return SentencePieceTokenizer(
+        [piece.piece for piece in proto.pieces],
+        [piece.score for piece in proto.pieces],
+        character_map=base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode(),
+        special_tokens=["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"],
+        **{"start_token": "[CLS]", "separator_token": "[SEP]", "mask_token": "[MASK]"},
+        **{"normalizer": "quotes_nfkd_lowercase", "num_pair_separators": 1},
     )
 
 
@@ -286,7 +304,7 @@ def their_encoder(transformers, name, tokenizer, directory):
 
 def make_ours(our_models, name, kind):
     """A small random model of a relative with its tokenizer, of one of the kinds of `our_models`."""
-    if name in ("roberta", "mpnet", "modernbert", "nomic_bert"):
+    if name in ("roberta", "mpnet", "modernbert", "nomic_bert", "albert"):
         transformers, tokenizer = pytest.importorskip("transformers"), tokenizer_of(our_models, name)
         with tempfile.TemporaryDirectory() as directory:
             backbone = load_backbone(their_encoder(transformers, name, tokenizer, directory))
@@ -303,7 +321,7 @@ def make_ours(our_models, name, kind):
 
 @pytest.mark.parametrize("kind", ["classifier", "cross_encoder"])
 @pytest.mark.parametrize(
-    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "albert"]
 )
 def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     task = make_ours(our_models, name, kind)
@@ -324,7 +342,7 @@ def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "albert"]
 )
 def test_sentence_encoders(our_models, tmp_path, name):
     with warnings.catch_warnings():
@@ -352,7 +370,7 @@ for folder in sys.argv[2:]:
 @pytest.mark.slow
 def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_path):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
-    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert", "albert"]
     for name in names:
         directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / name)
         load_task(directory).export(tmp_path / "served" / name)
@@ -373,7 +391,7 @@ def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_pa
         )
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert"])
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert", "albert"])
 def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, name):
     """PEFT reads what LoRA learned, and so does `load_task`."""
     peft = pytest.importorskip("peft")
@@ -421,7 +439,7 @@ def their_losses(torch, model, batches):
     return losses
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert"])
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert", "albert"])
 def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
     """Without dropout, the losses of fine-tuning are the same numbers."""
     values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
@@ -429,6 +447,8 @@ def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeyp
     values["num_hidden_layers"] = min(sizes["num_hidden_layers"], 3)  # of ModernBERT's, one or two near tokens only
     if name == "mpnet":
         del values["classifier_dropout"]
+    if name == "albert":
+        values["classifier_dropout_prob"] = values.pop("classifier_dropout")
     monkeypatch.setitem(RELATIVES, name, (beginning, beginning, {**sizes, **values, "initializer_range": 0.1}))
     model = make_theirs(torch, transformers, name, "ForSequenceClassification")
     model.save_pretrained(tmp_path)
@@ -464,6 +484,32 @@ def test_generators_and_discriminators(torch, transformers, inputs, tmp_path):
     expected = their_outputs(torch, model.electra, batch)
     assert_same({"last_hidden_state": ours.predict(batch, verbose=0)["sequence_output"]}, expected, batch)
     assert set(load_report(ours).ignored.values()) == {"the head that finds replaced tokens"}
+
+
+def test_the_sentence_order_head(torch, transformers, inputs, tmp_path):
+    """Both heads of ALBERT's pretraining, and one step of it: 0 is in order on both sides."""
+    model = randomised(torch, transformers.AlbertForPreTraining(transformers.AlbertConfig(**ALBERT)))
+    model.save_pretrained(tmp_path / "theirs")
+    batch = batch_for(model.config, inputs)
+    expected = their_outputs(torch, model, batch)
+    ours = load_task(tmp_path / "theirs", preprocessor=None)
+    batch["mask_positions"] = np.tile(np.arange(19, dtype="int32"), (4, 1))
+    found = ours.predict(batch, verbose=0)
+    real = batch["padding_mask"].astype(bool)
+    for mine, theirs in ((found["masked_lm"][real], expected["prediction_logits"][real]),
+                         (found["next_sentence"], expected["sop_logits"])):  # fmt: skip
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=TOLERANCE)
+    labels = {"masked_lm": batch["token_ids"], "next_sentence": np.array([0, 1, 1, 0])}
+    weights = {"masked_lm": real.astype("float32"), "next_sentence": np.ones(4, "float32")}
+    loss = ours.test_on_batch(batch, labels, sample_weight=weights, return_dict=True)["loss"]
+    tokens = torch.tensor(np.where(real, batch["token_ids"], -100)).long()
+    given = their_tensors(torch, model, batch)
+    theirs = model(**given, labels=tokens, sentence_order_label=torch.tensor([0, 1, 1, 0])).loss
+    assert float(loss) == pytest.approx(theirs.item(), abs=TRAINING_TOLERANCE)
+    save_huggingface(ours, tmp_path / "ours")
+    again, loading = transformers.AlbertForPreTraining.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(loading.values()), loading
+    assert not [key for key, value in model.state_dict().items() if not torch.equal(value, again.state_dict()[key])]
 
 
 def test_a_pooler_beside_a_classification_head(torch, transformers, inputs, tmp_path):
