@@ -86,7 +86,14 @@ def test_outputs_and_files(tmp_path):
     assert_close([stacked[:, :, index] for index in range(4)], outputs["hidden_states"])
 
 
-@pytest.mark.parametrize("setting", ["padding_free", "padded", "rematerialize", "packed_rows"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "padding_free",
+        "rematerialize",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("padded", "packed_rows")),
+    ],
+)
 def test_the_gradient_is_the_sum(setting):
     """One step of SGD moves the block by the sum of the steps of equal blocks."""
     shared = make()
@@ -166,7 +173,15 @@ def distilled(model):
     assert_close(*found)
 
 
+def attributed(model):
+    """The scores add up, through all calls of the block."""
+    if keras.backend.backend() == "tensorflow":
+        found = model.attribute("a b", target=1)
+        assert abs(found.scores.sum() - found.difference) <= found.error + 1e-5
+
+
 WALKS = {
+    "attribution": (attributed, None),
     "lora": (lora, None),
     "lora_blocks": (lambda model: model.backbone.enable_lora(2, lora_blocks=1), "lora_blocks.*one block is shared"),
     "reduce_layers": (lambda model: tasks.reduce_layers(model, 2), "a block for each layer.*`distill`"),
@@ -192,7 +207,9 @@ WALKS = {
 }
 
 
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize(
+    "walk", [pytest.param(name, marks=pytest.mark.slow) if name == "attribution" else name for name in WALKS]
+)
 def test_what_walks_over_blocks(walk):
     """Each is right with one block, or refused by name with a cure."""
     function, error = WALKS[walk]
