@@ -1,6 +1,6 @@
 """ModernBERT-base, NomicBERT or ALBERT beside sentence-transformers on the CPU: mixed lengths, and up to 8,192 tokens.
 
-    python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--nomic | --albert] [--rounds 5] [--texts 64]
+    python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--nomic | --albert] [--rounds 5]
 
 Both read the same directory: a sentence encoder of these sizes with random weights, and a tokenizer of 20,000 tokens
 learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns in one
