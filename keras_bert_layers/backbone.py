@@ -29,8 +29,9 @@ from keras_bert_layers.layers.transformer_encoder_block import TransformerEncode
 class BertBackbone(keras.Model):
     """The BERT encoder: ids in, hidden states out.
 
-    A functional model of the layers `embedding`, `encoder_block_0`, `encoder_block_1`, ... and `pooler`. Its initial
-    weights are random (and repeatable with `keras.utils.set_random_seed`); `load_backbone` reads checkpoints.
+    A functional model of the layers `embedding`, `encoder_block_0`, `encoder_block_1`, ... and `pooler`. With a shared
+    block, as in ALBERT, `encoder_block_0` is the only one, called `config.num_layers` times. The initial weights are
+    random (and repeatable with `keras.utils.set_random_seed`); `load_backbone` reads checkpoints.
 
     Args:
         config: sizes and rates.
@@ -113,6 +114,7 @@ class BertBackbone(keras.Model):
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.config = config
         self.parts = parts
+        self.hidden_states = tuple(hidden_states)  # the `output` of a shared block is that of its first call
         self.return_hidden_states = return_hidden_states
         self.return_attention_scores = return_attention_scores
         self.dtype_policy = policy
@@ -141,6 +143,18 @@ class BertBackbone(keras.Model):
         """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete."""
         atomic_save.save_weights(self, filepath, overwrite, max_shard_size)
 
+    @property
+    def blocks(self) -> list[TransformerEncoderBlock]:
+        """The block of each layer, from the first on: `config.num_layers` blocks, or one so many times."""
+        names = self.parts.block_names(self.config.num_layers)
+        return [self.get_layer(name) for name in names]
+
+    def check_blocks(self, owner: str, argument: str, count: int | None, cure: str = "") -> None:
+        """ValueError for some of the blocks, but not all, of an encoder whose blocks are one."""
+        if self.parts.shares_block and count not in (None, 0, self.config.num_layers):
+            rule = f"be 0 or all {self.config.num_layers} layers, as one block is shared by all"
+            raise ValueError(checks.message(owner, argument, rule, count, cure))
+
     def enable_lora(self, rank: int, lora_alpha: float | None = None, lora_blocks: int | None = None) -> None:
         """Enables LoRA: trains two small matrices beside each large one, instead of the large ones.
 
@@ -157,7 +171,7 @@ class BertBackbone(keras.Model):
                 `CombinedTasks` can share them between tasks.
 
         Raises:
-            ValueError: LoRA is enabled already; more blocks than there are.
+            ValueError: LoRA is enabled already; more blocks than there are; some of the layers of a shared block.
 
         Examples:
             >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
@@ -177,8 +191,9 @@ class BertBackbone(keras.Model):
             raise ValueError(checks.message(owner, "rank", "be given once", rank, cure))
         num_layers = self.config.num_layers
         checks.one_of(owner, "lora_blocks", lora_blocks, [None, *range(1, num_layers + 1)])
-        for index in range(num_layers - (lora_blocks or num_layers), num_layers):
-            enable_lora(self.get_layer(f"encoder_block_{index}"), rank, lora_alpha)
+        self.check_blocks(owner, "lora_blocks", lora_blocks)
+        for block in dict.fromkeys(self.blocks[-(lora_blocks or num_layers) :]):
+            enable_lora(block, rank, lora_alpha)
         for weight in self.weights:
             weight.trainable = is_lora(weight)
         self.lora_rank, self.lora_alpha, self.lora_blocks = rank, lora_alpha, lora_blocks
@@ -304,7 +319,8 @@ def _encode(
     attention_scores = []
     for index in range(config.num_layers):
         is_local = parts.local_attention is not None and parts.local_attention.is_local(index)
-        block = _new_block(config, parts, policy, index, local_positions if is_local else positions)
+        if index == 0 or not parts.shares_block:
+            block = _new_block(config, parts, policy, index, local_positions if is_local else positions)
         hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
         block.attention.reads_long_rows = config.max_sequence_length > LONG_ROW  # other attentions may ignore it
         if with_scores:

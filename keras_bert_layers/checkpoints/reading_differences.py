@@ -15,7 +15,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBER
 from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerClass, TokenizerJson, stored_model
 from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import class_by_model
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ADDED, CONFIG, ROLES, TOKENS_MAP
-from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import content_of, named_class
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, content_of, named_class
 from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import stated_options, tokenizer_class
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.sentence_transformers import modules
@@ -229,15 +229,13 @@ def _added_tokens(files: _Files) -> _Rows:
 
 def _segments(files: _Files) -> _Rows:
     """Classes of tokenizers that give both texts of a pair segment 0."""
-    if (
-        files.word_pieces is None
-        or files.model_type not in ("bert", "electra")
-        or files.config.get("type_vocab_size") == 1
-    ):
+    is_albert = files.named_class in ALBERT
+    is_bert = files.word_pieces is not None and files.model_type in ("bert", "electra")
+    if not (is_albert or is_bert) or files.config.get("type_vocab_size") == 1:
         return
-    is_distilbert = files.named_class.startswith("DistilBert")
+    is_without = is_albert or files.named_class.startswith("DistilBert") or files.token_class is TokenizerClass.GENERIC
     inputs = files.tokenizer_config.get("model_input_names") or ()
-    if (is_distilbert or files.token_class is TokenizerClass.GENERIC) and "token_type_ids" not in inputs:
+    if is_without and "token_type_ids" not in inputs:
         difference = (
             f"{files.named_class} gives both texts of a pair segment 0; this package gives the second segment 1."
         )

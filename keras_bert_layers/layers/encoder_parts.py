@@ -12,6 +12,8 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._parts import part_of, serialized
 from keras_bert_layers.layers.positions import Positions
 
+_BARE = "normalizes_first_attention"
+
 
 @register
 @dataclasses.dataclass(frozen=True)
@@ -88,10 +90,12 @@ class EncoderParts:
             `TransformerEncoderBlock` takes; None for a `SelfAttention` of the config's heads and dropout. It gets the
             encoder's `positions`, `causal` and local window, where these are set, as its arguments `positions`,
             `causal` and `window`, and must leave them at their defaults.
+        shares_block: whether one block, `encoder_block_0`, is called for all layers, as in ALBERT.
 
     Raises:
         TypeError: a part of another type.
-        ValueError: an unknown pooling; an attention that does not take what the other parts give it.
+        ValueError: an unknown pooling; an attention that does not take what the other parts give it; a shared block
+            beside parts that make blocks differ.
 
     Examples:
         >>> from keras_bert_layers import BertBackbone, BertConfig
@@ -114,6 +118,7 @@ class EncoderParts:
     normalizes_heads: bool = False
     pooling: str = "first"
     attention: keras.layers.Layer | None = None
+    shares_block: bool = False
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -121,8 +126,11 @@ class EncoderParts:
         layers = {"feed_forward": keras.layers.Layer, "attention": keras.layers.Layer}
         for name, kind in {**kinds, **layers}.items():
             object.__setattr__(self, name, part_of(owner, name, getattr(self, name), kind))
-        for name in ("normalize_first", "causal", "use_bias", "normalizes_first_attention", "normalizes_heads"):
+        for name in (*("normalize_first", "causal", "use_bias"), *("normalizes_heads", "shares_block"), _BARE):
             checks.boolean(owner, name, getattr(self, name))
+        if self.shares_block and (self.local_attention is not None or not self.normalizes_first_attention):
+            rule = f"be False beside `local_attention` and `{_BARE}=False`, which make blocks differ"
+            raise ValueError(checks.message(owner, "shares_block", rule, True))
         checks.one_of(owner, "pooling", self.pooling, ("first", "mean"))
         self._check_attention(owner)
 
@@ -136,6 +144,15 @@ class EncoderParts:
             if part and config.get(name, "missing"):
                 rule = f"take `{name}`, and leave it to the other parts"
                 raise ValueError(checks.message(owner, "attention", rule, self.attention))
+
+    def block_names(self, num_layers: int) -> list[str]:
+        """The name of the block of each layer of an encoder.
+
+        Examples:
+            >>> EncoderParts().block_names(2), EncoderParts(shares_block=True).block_names(2)
+            (['encoder_block_0', 'encoder_block_1'], ['encoder_block_0', 'encoder_block_0'])
+        """
+        return [f"encoder_block_{0 if self.shares_block else index}" for index in range(num_layers)]
 
     @property
     def are_of_bert(self) -> bool:

@@ -63,7 +63,8 @@ def adamw(
 def layer_wise_rates(model: keras.Model, decay: float = 0.9) -> dict[str, float]:
     """The factors of layer-wise learning rates, for `adamw(rate_factors=...)`: lower blocks learn more slowly.
 
-    The head has the full rate, block `i` of `L` the factor `decay ** (L - i)`, and the embedding `decay ** (L + 1)`.
+    The head has the full rate, block `i` of `L` the factor `decay ** (L - i)`, and the embedding `decay ** (L + 1)`. A
+    block that all layers share counts as one, `L = 1`.
 
     Args:
         model: a task, or a `BertBackbone`.
@@ -88,8 +89,10 @@ def layer_wise_rates(model: keras.Model, decay: float = 0.9) -> dict[str, float]
     if not hasattr(config, "num_layers"):
         raise TypeError(checks.message("layer_wise_rates", "model", "be a task or a BertBackbone", model))
     checks.positive_number("layer_wise_rates", "decay", decay)
-    found = {f"encoder_block_{index}/": decay ** (config.num_layers - index) for index in range(config.num_layers)}
-    return {**dict(reversed(found.items())), "^embedding/": decay ** (config.num_layers + 1)}
+    parts: Any = getattr(model, "backbone", model).parts
+    names = [*dict.fromkeys(reversed(parts.block_names(config.num_layers)))]
+    found = {f"{name}/": decay ** (index + 1) for index, name in enumerate(names)}
+    return {**found, "^embedding/": decay ** (len(names) + 1)}
 
 
 def google_adamw(

@@ -95,8 +95,7 @@ def run(backbone: BertBackbone, tokens: Tokens) -> tuple[list[np.ndarray], np.nd
     token_ids, segment_ids = (ops.convert_to_tensor(ids[None]) for ids in (tokens.ids, tokens.segments))
     hidden = backbone.get_layer("embedding")(token_ids, segment_ids, training=False)
     states, scores = [_as_array(hidden)], []
-    for index in range(backbone.config.num_layers):
-        block = backbone.get_layer(f"encoder_block_{index}")
+    for block in backbone.blocks:
         hidden, probabilities = block(hidden, return_attention_scores=True, training=False)
         states.append(_as_array(hidden))
         scores.append(_as_array(probabilities))

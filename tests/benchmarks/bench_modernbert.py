@@ -1,12 +1,12 @@
-"""ModernBERT, NomicBERT or GTE beside sentence-transformers on the CPU: mixed lengths, and up to 8,192 tokens.
+"""ModernBERT, NomicBERT, GTE or ALBERT beside sentence-transformers on the CPU: mixed lengths, and up to 8,192 tokens.
 
     python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--family gte] [--rounds 5] [--texts 64]
 
 Both read the same directory: a sentence encoder of these sizes with random weights, and a tokenizer of 20,000 tokens
 learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns in one
 process, after a check that their vectors are equal; sentence-transformers runs with sdpa at the best of three sizes of
-a batch. The long texts are measured in a process each, after a short one; memory is the peak above what was held then.
-Linux only.
+a batch. The long texts are measured in a process each, after a short one; memory is the peak above what was held then;
+ALBERT, of base-v2's sizes, reads none. Linux only.
 """
 
 from __future__ import annotations
@@ -70,6 +70,52 @@ def write_rotary(articles: list[str], directory: Path, family: str) -> None:
     parts = EncoderParts(positions=RotaryPositions(base=base, halves=True), **blocks)
     preprocessor = kbl.BertPreprocessor(tokenizer, ALL)
     encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config, parts=parts), "mean", preprocessor=preprocessor)
+    kbl.save_huggingface(encoder, directory)
+
+
+def write_albert(articles: list[str], directory: Path) -> None:
+    """A directory of sentence-transformers, of the sizes of albert-base-v2."""
+    import base64
+    import io
+
+    import keras
+    import sentencepiece
+    from sentencepiece import sentencepiece_model_pb2
+
+    import keras_bert_layers as kbl
+    from keras_bert_layers.layers import EncoderParts
+    from keras_bert_layers.preprocessing import SentencePieceTokenizer
+
+    model = io.BytesIO()
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": "[CLS],[SEP],[MASK]"}
+    sentences = iter([text[:4000] for text in articles])
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=sentences, model_writer=model, vocab_size=NUM_TOKENS, minloglevel=2, **special
+    )
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    tokenizer = SentencePieceTokenizer(
+        [piece.piece for piece in proto.pieces],
+        [piece.score for piece in proto.pieces],
+        character_map=base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode(),
+        special_tokens=["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"],
+        **{"start_token": "[CLS]", "separator_token": "[SEP]", "mask_token": "[MASK]"},
+        normalizer="quotes_nfkd_lowercase",
+        num_pair_separators=1,
+    )
+    keras.utils.set_random_seed(1)
+    config = kbl.BertConfig(
+        vocabulary_size=NUM_TOKENS,
+        hidden_dim=768,
+        num_layers=12,
+        num_heads=12,
+        intermediate_dim=3072,
+        embedding_dim=128,
+        activation="gelu_tanh",
+        dropout=0.0,
+        attention_dropout=0.0,
+    )
+    backbone = kbl.BertBackbone(config, parts=EncoderParts(shares_block=True))
+    encoder = kbl.BertSentenceEncoder(backbone, "mean", preprocessor=kbl.BertPreprocessor(tokenizer, 512))
     kbl.save_huggingface(encoder, directory)
 
 
@@ -180,7 +226,7 @@ def main() -> None:
     """Reads the arguments, makes the encoder, and measures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of wikipedia-2006-articles.txt.gz")
-    parser.add_argument("--family", choices=("modernbert", "nomic_bert", "gte"), default="modernbert")
+    parser.add_argument("--family", choices=("modernbert", "nomic_bert", "gte", "albert"), default="modernbert")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
@@ -192,6 +238,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         if options.family == "modernbert":
             write_encoder(articles, Path(directory, "encoder"))
+        elif options.family == "albert":
+            write_albert(articles, Path(directory, "encoder"))
         else:
             write_rotary(articles, Path(directory, "encoder"), options.family)
         import keras_bert_layers as kbl
@@ -204,6 +252,8 @@ def main() -> None:
             for text in tokenizer.detokenize([row[:n] for row, n in zip(ids, lengths, strict=True)]).numpy()
         ]
         mixed(str(Path(directory, "encoder")), texts, options.rounds)
+        if options.albert:
+            return
         whole = tokenizer.tokenize(" ".join(articles)[: 12 * ALL]).numpy().tolist()
         print("| tokens | ours, s | MiB | theirs, s | MiB |\n|--:|--:|--:|--:|--:|")
         for length in LENGTHS:

@@ -224,6 +224,18 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
         files(settings={**LENGTH, "tokenizer_class": "PreTrainedTokenizerFast"}),
         [("tokenizer", TRANSFORMERS, "Hello [SEP] world")],
     ),
+    "segments_of_albert": (
+        files({**BERT, "model_type": "albert", "embedding_size": 5}, LENGTH, UNIGRAM),
+        [("tokenizer", TRANSFORMERS, "Hello [SEP] world")],
+    ),
+    "stated_segments_of_albert": (
+        files(
+            {**BERT, "model_type": "albert", "embedding_size": 5},
+            {**LENGTH, "tokenizer_class": "AlbertTokenizer", "model_input_names": ["input_ids", "token_type_ids"]},
+            UNIGRAM,
+        ),
+        [],
+    ),
     "longer_encoder": (
         encoder(length=64),
         [("length", "sentence-transformers", "a text of more than 20 tokens")],

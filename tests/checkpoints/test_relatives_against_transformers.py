@@ -1,6 +1,8 @@
 """The relatives of BERT: transformers' directories read here, and ours read by transformers."""
 
+import base64
 import dataclasses
+import functools
 import json
 import logging
 import os
@@ -23,7 +25,7 @@ from keras_bert_layers import (
 )
 from keras_bert_layers.checkpoints import load_report
 from keras_bert_layers.optimizers import adamw
-from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer
+from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer, SentencePieceTokenizer
 
 byte_pair_models = pytest.importorskip("byte_pair_models", reason="keras-hub brings the tokenizers library")
 pytestmark = [
@@ -75,6 +77,11 @@ NOMIC_BERT = {**BERT_SIZES, "max_position_embeddings": 40, "classifier_dropout":
 GTE = {**BERT_SIZES, "max_position_embeddings": 40, "classifier_dropout": 0.25, "pad_token_id": 1}
 JINA = {**ROBERTA, "max_position_embeddings": 40, "classifier_dropout": 0.25}
 LINEAR = {"rope_type": "linear", "rope_theta": 50.0, "factor": 8 ** (2 / 6)}
+# v2's activation, and v1's.
+ALBERT = {**BERT_SIZES, "num_hidden_layers": 3, "embedding_size": 10, "type_vocab_size": 3, "layer_norm_eps": 1e-7}
+ALBERT |= {"classifier_dropout_prob": 0.25, "hidden_dropout_prob": 0.2}
+# Relatives with parts or embeddings of their own.
+OWN_PARTS = ["mpnet", "modernbert", "nomic_bert", "gte", "jina_segments", "albert"]
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -111,6 +118,8 @@ RELATIVES = {
         "JinaEmbeddingsV3",
         {**JINA, "type_vocab_size": 3, "hidden_act": "relu", "rope_parameters": {**LINEAR, "rope_type": "default"}},
     ),
+    "albert": ("Albert", "Albert", ALBERT),
+    "albert_v1": ("Albert", "Albert", {**ALBERT, "hidden_act": "gelu", "attention_probs_dropout_prob": 0.3}),
     "modernbert_mean": (
         "ModernBert",
         "ModernBert",
@@ -127,12 +136,17 @@ TASKS = {
 }
 # All heads of five; of the others, the heads that read what they change.
 CASES = [
-    *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert") for head in TASKS),
+    *(
+        (name, head)
+        for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert", "albert")
+        for head in TASKS
+    ),
     *((name, head) for name in ("nomic_bert", "gte") for head in TASKS if head[3:4] not in "QM" or "Masked" in head),
     *(("jina", head) for head in TASKS if "Choice" not in head),
     *(("jina_segments", head) for head in ("Model", "ForMaskedLM")),
     *(("gte_linear", head) for head in ("Model", "ForMaskedLM")),
     *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
+    *(("albert_v1", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
     *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
     *((name, "Model") for name in ("distilbert_sinusoidal", "distilbert_relu", "camembert", "roberta")),
@@ -250,7 +264,13 @@ def test_both_ways(torch, transformers, inputs, tmp_path, name, head):
     assert [key for key, value in before.items() if not torch.equal(value, after[key])] == []
     assert_same(their_outputs(torch, again.eval(), batch), expected, batch)
     read_again = json.loads((tmp_path / "ours" / "config.json").read_text())
-    for key in ("seq_classif_dropout", "summary_last_dropout", "classifier_dropout", "pad_token_id"):
+    for key in (
+        "seq_classif_dropout",
+        "summary_last_dropout",
+        "classifier_dropout",
+        "classifier_dropout_prob",
+        "pad_token_id",
+    ):
         if key in read_again:
             assert read_again[key] == getattr(model.config, key)
 
@@ -263,6 +283,8 @@ def tokenizer_of(our_models, name):
         return BytePairTokenizer(*byte_pair_models.train(), stripping_tokens=["<mask>"])
     if name in ("nomic_bert", "gte", "jina_segments"):
         return BertTokenizer(our_models.VOCABULARY, reference="huggingface")
+    if name == "albert":
+        return albert_tokenizer()
     special = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
     return BertTokenizer(
         [*list(special.values())[:4], *our_models.VOCABULARY[5:], "<mask>"],
@@ -270,6 +292,20 @@ def tokenizer_of(our_models, name):
         added_tokens=[AddedToken("<mask>", lstrip=True, normalized=False, special=True)],
         num_pair_separators=2,
         reference="huggingface",
+    )
+
+
+@functools.cache
+def albert_tokenizer():
+    models = pytest.importorskip("sentence_piece_models", reason="the extra `test` brings sentencepiece")
+    proto = models.train("unigram", "nmt_nfkc", 200, **models.ALBERT)
+    return SentencePieceTokenizer(
+        [piece.piece for piece in proto.pieces],
+        [piece.score for piece in proto.pieces],
+        character_map=base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode(),
+        special_tokens=["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"],
+        **{"start_token": "[CLS]", "separator_token": "[SEP]", "mask_token": "[MASK]"},
+        **{"normalizer": "quotes_nfkd_lowercase", "num_pair_separators": 1},
     )
 
 
@@ -284,7 +320,7 @@ def their_encoder(transformers, name, tokenizer, directory):
 
 def make_ours(our_models, name, kind):
     """A small random model of a relative with its tokenizer, of one of the kinds of `our_models`."""
-    if name in ("roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"):
+    if name in ("roberta", *OWN_PARTS):
         transformers, tokenizer = pytest.importorskip("transformers"), tokenizer_of(our_models, name)
         with tempfile.TemporaryDirectory() as directory:
             backbone = load_backbone(their_encoder(transformers, name, tokenizer, directory))
@@ -300,10 +336,7 @@ def make_ours(our_models, name, kind):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "cross_encoder"])
-@pytest.mark.parametrize(
-    "name",
-    ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"],
-)
+@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta", "roberta", *OWN_PARTS])
 def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     task = make_ours(our_models, name, kind)
     directory = save_huggingface(task, tmp_path / "ours")
@@ -322,10 +355,7 @@ def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     np.testing.assert_array_equal(again.predict(texts, verbose=0), task.predict(texts, verbose=0))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"],
-)
+@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta", "roberta", *OWN_PARTS])
 def test_sentence_encoders(our_models, tmp_path, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of another project
@@ -352,7 +382,7 @@ for folder in sys.argv[2:]:
 @pytest.mark.slow
 def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_path):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
-    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"]
+    names = ["distilbert", "electra", "roberta", *OWN_PARTS]
     for name in names:
         directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / name)
         load_task(directory).export(tmp_path / "served" / name)
@@ -373,7 +403,7 @@ def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_pa
         )
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert", "gte", "jina_segments"])
+@pytest.mark.parametrize("name", ["roberta", *OWN_PARTS])
 def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, name):
     """PEFT reads what LoRA learned, and so does `load_task`."""
     peft = pytest.importorskip("peft")
@@ -421,9 +451,7 @@ def their_losses(torch, model, batches):
     return losses
 
 
-@pytest.mark.parametrize(
-    "name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert", "gte", "jina_segments"]
-)
+@pytest.mark.parametrize("name", ["roberta", "modernbert_mean", *OWN_PARTS])
 def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
     """Without dropout, the losses of fine-tuning are the same numbers."""
     values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
@@ -431,6 +459,8 @@ def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeyp
     values["num_hidden_layers"] = min(sizes["num_hidden_layers"], 3)  # of ModernBERT's, one or two near tokens only
     if name == "mpnet":
         del values["classifier_dropout"]
+    if name == "albert":
+        values["classifier_dropout_prob"] = values.pop("classifier_dropout")
     monkeypatch.setitem(RELATIVES, name, (beginning, beginning, {**sizes, **values, "initializer_range": 0.1}))
     model = make_theirs(torch, transformers, name, "ForSequenceClassification")
     model.save_pretrained(tmp_path)
@@ -488,6 +518,32 @@ def test_generators_and_discriminators(torch, transformers, inputs, tmp_path):
     expected = their_outputs(torch, model.electra, batch)
     assert_same({"last_hidden_state": ours.predict(batch, verbose=0)["sequence_output"]}, expected, batch)
     assert set(load_report(ours).ignored.values()) == {"the head that finds replaced tokens"}
+
+
+def test_the_sentence_order_head(torch, transformers, inputs, tmp_path):
+    """Both heads of ALBERT's pretraining, and one step of it: 0 is in order on both sides."""
+    model = randomised(torch, transformers.AlbertForPreTraining(transformers.AlbertConfig(**ALBERT)))
+    model.save_pretrained(tmp_path / "theirs")
+    batch = batch_for(model.config, inputs)
+    expected = their_outputs(torch, model, batch)
+    ours = load_task(tmp_path / "theirs", preprocessor=None)
+    batch["mask_positions"] = np.tile(np.arange(19, dtype="int32"), (4, 1))
+    found = ours.predict(batch, verbose=0)
+    real = batch["padding_mask"].astype(bool)
+    for mine, theirs in ((found["masked_lm"][real], expected["prediction_logits"][real]),
+                         (found["next_sentence"], expected["sop_logits"])):  # fmt: skip
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=TOLERANCE)
+    labels = {"masked_lm": batch["token_ids"], "next_sentence": np.array([0, 1, 1, 0])}
+    weights = {"masked_lm": real.astype("float32"), "next_sentence": np.ones(4, "float32")}
+    loss = ours.test_on_batch(batch, labels, sample_weight=weights, return_dict=True)["loss"]
+    tokens = torch.tensor(np.where(real, batch["token_ids"], -100)).long()
+    given = their_tensors(torch, model, batch)
+    theirs = model(**given, labels=tokens, sentence_order_label=torch.tensor([0, 1, 1, 0])).loss
+    assert float(loss) == pytest.approx(theirs.item(), abs=TRAINING_TOLERANCE)
+    save_huggingface(ours, tmp_path / "ours")
+    again, loading = transformers.AlbertForPreTraining.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(loading.values()), loading
+    assert not [key for key, value in model.state_dict().items() if not torch.equal(value, again.state_dict()[key])]
 
 
 def test_a_pooler_beside_a_classification_head(torch, transformers, inputs, tmp_path):

@@ -17,7 +17,14 @@ HARD = [
 ]
 
 
-def train(kind, normalization, vocabulary_size=900):
+# ALBERT's settings of the trainer.
+ALBERT = {
+    **{"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": "[CLS],[SEP],[MASK]"},
+    "user_defined_symbols": ["(", ")", '"', "-", ".", "–", "£", "€"],
+}
+
+
+def train(kind, normalization, vocabulary_size=900, **options):
     """A `ModelProto` that `sentencepiece` trained on the pages of the documentation."""
     model = io.BytesIO()
     lines = [line for path in sorted(PAGES.glob("*.md")) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -28,6 +35,7 @@ def train(kind, normalization, vocabulary_size=900):
         model_type=kind,
         normalization_rule_name=normalization,
         minloglevel=2,
+        **options,
     )
     return sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
 
@@ -42,9 +50,9 @@ def pieces_of(proto, family="xlm-roberta"):
     return [*first, *pieces[1:], ("<mask>", 0.0)]
 
 
-def library(pieces, character_map=b"", stripping=("<mask>",)):
+def library(pieces, character_map=b"", stripping=("<mask>",), *, unknown_id=3, special=()):
     """The tokenizer of the library `tokenizers` as transformers 5 puts it together for XLM-RoBERTa."""
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, unk_id=3, byte_fallback=False))
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, unk_id=unknown_id, byte_fallback=False))
     if character_map:
         tokenizer.normalizer = tokenizers.normalizers.Precompiled(character_map)
     split, marker = tokenizers.pre_tokenizers.WhitespaceSplit(), tokenizers.pre_tokenizers.Metaspace()
@@ -52,7 +60,7 @@ def library(pieces, character_map=b"", stripping=("<mask>",)):
     tokenizer.add_special_tokens(
         [
             tokenizers.AddedToken(token, lstrip=token in stripping, normalized=False)
-            for token in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+            for token in special or ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
         ]
     )
     return tokenizer

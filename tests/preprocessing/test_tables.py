@@ -2,6 +2,7 @@
 
 import importlib
 import unicodedata
+import zlib
 from importlib.metadata import version
 from importlib.resources import files
 
@@ -62,9 +63,15 @@ def test_program_makes_the_shipped_index(build, cutter):
     assert build.to_json(build.build_index(cutter)) == shipped
 
 
+def test_folding_is_the_library_s(build):
+    shipped = zlib.decompress((files(tables) / tables.FOLDING).read_bytes())
+    assert build.references.folding() == shipped
+
+
 def test_files_are_small():
     folder = files(tables)
     sizes = [len((folder / tables.file_name(*name)).read_bytes()) for name in FILES]
+    sizes.append(len((folder / tables.FOLDING).read_bytes()))
     assert sum(sizes) + len((folder / "tables.json").read_bytes()) < MAX_BYTES
 
 

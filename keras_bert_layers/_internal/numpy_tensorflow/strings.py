@@ -82,9 +82,9 @@ def regex_full_match(input: Value, pattern: str) -> Tensor:
 
 
 @on_values
-def regex_replace(input: Value, pattern: str, rewrite: str, replace_global: bool = True) -> Tensor:
+def regex_replace(input: Value, pattern: str, rewrite: str | bytes, replace_global: bool = True) -> Tensor:
     """Strings with each match of a pattern of RE2 replaced."""
-    template = patterns.template(rewrite)
+    template = patterns.template(rewrite if isinstance(rewrite, str) else decode_bytes(rewrite))
 
     def replaced(text: bytes) -> bytes:
         return encode_bytes(patterns.replaced(pattern, template, decode_bytes(text), not replace_global))

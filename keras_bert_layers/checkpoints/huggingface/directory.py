@@ -212,7 +212,7 @@ class HuggingFaceDirectory(Checkpoint):
                 f"{self.root}: the vectors have a dense layer or are cut, which a BertDualEncoder does not have. Load "
                 'the task "sentence_encoder", whose `encode_queries` and `encode_documents` are the same.'
             )
-        if task == "pretrainer" and self.family is not BERT:
+        if task == "pretrainer" and not self.family.predicts_pairs:
             title = self.family.title
             raise CheckpointError(f"{self}: {title} predicts no next sentences. Give task='masked_lm', or use a BERT.")
         return self.heads.new_options(task)

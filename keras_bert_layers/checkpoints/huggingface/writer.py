@@ -14,7 +14,7 @@ from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_huggingface
-from keras_bert_layers.checkpoints.huggingface.families.family import BERT, Family
+from keras_bert_layers.checkpoints.huggingface.families.family import Family
 from keras_bert_layers.checkpoints.huggingface.families.table import family_of
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tokenizer
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
@@ -88,7 +88,7 @@ class HuggingFaceForm:
         self.rows: tuple[WeightRow, ...] = (*rows, *(() if is_bare else written.head))
         name = str(written.name)
         self.loses_dropout = name in family.dropouts and family.dropouts[name] is None
-        self.values = family.head_values(name, _values(written))
+        self.values = family.head_values(name, _values(written), written.config.dropout)
 
     def file_name(self, name: str) -> str:
         """The name of a tensor in the file, for its name in the table."""
@@ -115,9 +115,9 @@ def _check_parts(written: WrittenModel, family: Family) -> None:
     if family.counts_padding and pad_id not in (None, written.config.position_offset - 1):
         rule = f"be the model's `position_offset` less 1, {written.config.position_offset - 1}"
         raise ValueError(checks.message(owner, "preprocessor.tokenizer.pad_id", rule, pad_id))
-    if written.name == "pretrainer" and family is not BERT:
+    if written.name == "pretrainer" and not family.predicts_pairs:
         cure = f"transformers' {family.title} predicts no next sentences. Save a `BertMaskedLM`, or a `.keras` file."
-        raise ValueError(checks.message(owner, "model", "be of BERT for next sentence prediction", kind, cure))
+        raise ValueError(checks.message(owner, "model", "be of BERT or ALBERT for pairs of sentences", kind, cure))
     if written.name == "cross_encoder":
         checks.one_of(owner, "model.activation", model.activation, list(ACTIVATIONS.values()))
     for name in ("activation", "layer_norm_epsilon") if written.name in ("masked_lm", "sparse_encoder") else ():

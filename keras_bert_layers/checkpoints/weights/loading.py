@@ -126,7 +126,8 @@ def _inner_width(checkpoint: Checkpoint) -> int:
 
 def check_num_layers(checkpoint: Checkpoint, tensors: TensorFile) -> None:
     """CheckpointError for more layers than tensors, before the rows of all layers are made."""
-    if checkpoint.config.num_layers > len(tensors.infos):
+    is_one = checkpoint.parts is not None and checkpoint.parts.shares_block
+    if not is_one and checkpoint.config.num_layers > len(tensors.infos):
         raise CheckpointError(
             f"{checkpoint}: the weights file must hold the tensors of every layer. Received: a config of "
             f"{checkpoint.config.num_layers} layers, and {len(tensors.infos)} tensors. {_CURE}."

@@ -309,7 +309,7 @@ def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple
     rows = [row for index, row in enumerate(EMBEDDING_ROWS) if not is_absent.get(index)]
     rows += () if config.embedding_dim is None else PROJECTION_ROWS
     has_gate = parts is not None and getattr(parts.feed_forward, "has_gate", False)
-    for index in range(config.num_layers):
+    for index in range(1 if parts is not None and parts.shares_block else config.num_layers):
         # The only encoder without any biases, ModernBERT, stores query, key and value as one tensor.
         rows += _block_rows(index, is_merged=parts is not None and not parts.use_bias, has_gate=has_gate)
     rows += RELATIVE_POSITION_ROWS if has_table else ()

@@ -192,8 +192,9 @@ def _freeze(backbone: keras.Model, given: str | None) -> None:
         most = backbone.config.num_layers
         if int(given) > most:
             raise ValueError(checks.message(OWNER, "--freeze", f"be at most {most}, the blocks of the model", given))
-        for name in ("embedding", *(f"encoder_block_{index}" for index in range(int(given)))):
-            backbone.get_layer(name).trainable = False
+        backbone.check_blocks(OWNER, "--freeze", int(given))
+        for layer in (backbone.get_layer("embedding"), *backbone.blocks[: int(given)]):
+            layer.trainable = False
 
 
 def _rows(task: str, arguments: argparse.Namespace) -> tuple[TrainingRows, TrainingRows]:

@@ -56,7 +56,7 @@ def hidden_states(
     Raises:
         ValueError: the backbone has parts that only Keras can compute, or quantized layers.
     """
-    blocks = [backbone.get_layer(f"encoder_block_{index}") for index in range(backbone.config.num_layers)]
+    blocks = backbone.blocks
     for block in blocks:
         if type(block.attention) is not SelfAttention:
             rule = "be a SelfAttention in an ONNX file"
@@ -345,7 +345,9 @@ class MeasuredProducts(Products):
     def product(self, inputs: Tensor, layer: keras.layers.Layer, first: int = 0, end: int | None = None) -> Tensor:
         """`inputs @ kernel`."""
         size = layer.kernel.shape[0]
-        self.largest[id(layer)] = inputs.graph.add("Abs", inputs).reshape(-1, size).reduced("Max", 0)
+        found = inputs.graph.add("Abs", inputs).reshape(-1, size).reduced("Max", 0)
+        earlier = self.largest.get(id(layer))  # of a shared block
+        self.largest[id(layer)] = found if earlier is None else found.maximum(earlier)
         return super().product(inputs, layer, first, end)
 
 

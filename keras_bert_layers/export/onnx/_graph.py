@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -313,7 +314,7 @@ class Graph:
         if kind is None and array.dtype.kind in "iu" and not isinstance(value, np.ndarray):
             array = array.astype(np.int64)
         kind = kind or next(each for each, dtype in _NUMPY.items() if array.dtype == dtype)
-        key = (array.dtype.str, array.shape, array.tobytes()) if array.size < 64 else object()
+        key = array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).digest()
         return self._store(key, lambda name: onnx.numpy_helper.from_array(array, name), kind)
 
     def named(self, name: str, value: np.ndarray) -> Tensor:

@@ -36,10 +36,10 @@ class CharacterNormalizer:
 
     def __init__(self, character_map: Mapping[str, str]):
         single = {key: text for key, text in character_map.items() if len(key) == 1}
-        spaced = {key: _spaced(single.get(key, key)) for key in {*single, *WHITESPACE, MARKER}}
-        self._replacer = engine.text_engine().CharacterReplacer(character_table(spaced))
-        self._classes = {name: np.array(ranges, np.int64) for name, ranges in tables.clusters().items()}
-        self.care_pattern = _care_pattern(character_map, self._classes) if character_map else None
+        self.spaced = {key: _spaced(single.get(key, key)) for key in {*single, *WHITESPACE, MARKER}}
+        self._replacer = engine.text_engine().CharacterReplacer(character_table(self.spaced))
+        self.classes = {name: np.array(ranges, np.int64) for name, ranges in tables.clusters().items()}
+        self.care_pattern = _care_pattern(character_map, self.classes) if character_map else None
         keys = sorted((key for key in character_map if len(key) <= MAX_KEY_LENGTH), key=_key_number)
         outputs = [[ord(character) for character in character_map[key]] for key in keys]
         self._keys = np.array([_key_number(key) for key in keys], np.int64)
@@ -111,8 +111,8 @@ class CharacterNormalizer:
         """Whether a character belongs to the cluster of the one before it, bool `[N]`."""
         before = tf.concat([tf.constant([0], tf.int64), codes], 0)[:-1]
         in_row = rows == tf.concat([tf.constant([-1], tf.int64), rows], 0)[:-1]
-        extend, control = (_in_ranges(codes, self._classes[name]) for name in ("extend", "control"))
-        prepend, after_control = (_in_ranges(before, self._classes[name]) for name in ("prepend", "control"))
+        extend, control = (_in_ranges(codes, self.classes[name]) for name in ("extend", "control"))
+        prepend, after_control = (_in_ranges(before, self.classes[name]) for name in ("prepend", "control"))
         line_end = (before == ord("\r")) & (codes == ord("\n"))
         return in_row & ((extend & ~after_control) | (prepend & ~control) | line_end)
 
@@ -201,20 +201,20 @@ def _care_pattern(character_map: Mapping[str, str], classes: Mapping[str, np.nda
     firsts = {ord(key[0]) for key in character_map}
     extend = "".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in classes["extend"])
     prepending = [code for code in firsts for a, b in classes["prepend"] if a <= code <= b]
-    patterns = [f"[{_re2_class(firsts)}][{extend}]"]
-    patterns += [f"[{_re2_class(prepending)}]"] if prepending else []
+    patterns = [f"[{re2_class(firsts)}][{extend}]"]
+    patterns += [f"[{re2_class(prepending)}]"] if prepending else []
     line_end = character_map.get("\r", character_map.get("\r\n"))
     if line_end is not None and _spaced(line_end) != " ":
         patterns.append("\r\n")
     dropped = [ord(key) for key, text in character_map.items() if len(key) == 1 and not text]
     if dropped:
         longer = [ord(key) for key, text in character_map.items() if len(key) == 1 and len(text) > 1]
-        patterns += [rf"\A[{_re2_class(dropped)}]"]
-        patterns += [f"[{_re2_class(longer)}][{_re2_class(dropped)}]"] if longer else []
+        patterns += [rf"\A[{re2_class(dropped)}]"]
+        patterns += [f"[{re2_class(longer)}][{re2_class(dropped)}]"] if longer else []
     return "|".join(patterns)
 
 
-def _re2_class(codes: Iterable[int]) -> str:
+def re2_class(codes: Iterable[int]) -> str:
     """Sorted codes as the inside of a character class, runs as ranges."""
     runs: list[list[int]] = []
     for code in sorted(codes):

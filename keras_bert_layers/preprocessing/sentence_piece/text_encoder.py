@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines.sentence_pieces import SentencePieces
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens, original_offsets
+from keras_bert_layers.preprocessing.sentence_piece.folding_normalizer import FoldingNormalizer
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, contains
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, repaired, rows_of
@@ -30,7 +31,7 @@ class SentencePieceTextEncoder:
 
     def __init__(
         self,
-        normalizer: CharacterNormalizer,
+        normalizer: CharacterNormalizer | FoldingNormalizer,
         pieces: SentencePieces,
         special_ids: Mapping[str, int],
         stripping: Sequence[str] = (),

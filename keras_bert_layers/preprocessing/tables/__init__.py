@@ -17,7 +17,7 @@ import numpy as np
 SIGMA_MARKER = "\N{SOFT HYPHEN}"
 
 
-CLASSES, COMPOSITION = "character-classes.z", "composition.z"
+CLASSES, COMPOSITION, FOLDING = "character-classes.z", "composition.z", "folding.z"
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,22 @@ def composition() -> Composition:
     decomposed, classes, composed = json.loads(zlib.decompress((files(__name__) / COMPOSITION).read_bytes()))
     decomposed, classes = ({int(code): value for code, value in part.items()} for part in (decomposed, classes))
     return Composition(decomposed, classes, composed)
+
+
+@functools.cache
+def folding(*, lowercase: bool, strip_accents: bool) -> dict[str, str]:
+    """A character -> what `tokenizers` makes of it: its parts without marks (NFKD), its small letter, or both."""
+    parts = json.loads(zlib.decompress((files(__name__) / FOLDING).read_bytes()))
+    stripped, small = ({chr(int(code)): text for code, text in part.items()} for part in parts)
+    if not strip_accents:
+        return small if lowercase else {}
+    # Korean syllables: The Unicode Standard, section 3.12.
+    for index in range(11172):
+        tail = chr(0x11A7 + index % 28) if index % 28 else ""
+        stripped[chr(0xAC00 + index)] = chr(0x1100 + index // 588) + chr(0x1161 + index // 28 % 21) + tail
+    if not lowercase:
+        return stripped
+    return {**small, **{character: "".join(small.get(c, c) for c in text) for character, text in stripped.items()}}
 
 
 @functools.cache

@@ -35,10 +35,7 @@ def checked_layers(owner: str, layers: Any, num_layers: int) -> tuple[int, ...]:
 
 def hidden_states(backbone: BertBackbone) -> list[Any]:
     """The symbolic hidden states of a backbone, float `(batch, sequence, hidden_dim)`, embedding output first."""
-    names = ["embedding", *(f"encoder_block_{index}" for index in range(backbone.config.num_layers - 1))]
-    outputs = [backbone.get_layer(name).output for name in names]
-    states = [output[0] if isinstance(output, list | tuple) else output for output in outputs]  # beside the scores
-    return [*states, backbone.output["sequence_output"]]
+    return list(backbone.hidden_states)
 
 
 def feature_model(

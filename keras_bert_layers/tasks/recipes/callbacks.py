@@ -178,8 +178,8 @@ class GradualUnfreezing(keras.callbacks.Callback):
     """Gradual unfreezing: training begins with the head alone, and each epoch adds blocks from the top down.
 
     Frozen layers get no gradients. After the last block, the embedding follows. When training ends, what was trainable
-    before is trainable again. A task without a head, such as an encoder of sentences, learns nothing in the first
-    epoch.
+    before is trainable again. A block that all layers share opens as one. A task without a head, such as an encoder of
+    sentences, learns nothing in the first epoch.
 
     `optimizers.adamw` counts the steps of a weight from where it opens, as PyTorch's AdamW does. Other optimizers of
     Keras count the steps of all weights together, so bias correction comes too late for a block that opens late: its
@@ -214,8 +214,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Notes what is trainable."""
         backbone = self.model.backbone
-        names = ["embedding", *(f"encoder_block_{index}" for index in range(backbone.config.num_layers))]
-        self._layers = [backbone.get_layer(name) for name in reversed(names)]
+        self._layers = [*dict.fromkeys(reversed(backbone.blocks)), backbone.get_layer("embedding")]
         self._num_open: int | None = None
         self._trainable = [[weight.trainable for weight in layer.weights] for layer in self._layers]
 

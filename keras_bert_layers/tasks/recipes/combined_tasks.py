@@ -81,6 +81,7 @@ class CombinedTasks(Task):
         checks.optional(checks.whole_number, _OWNER, "num_shared_blocks", num_shared_blocks)
         first, most = next(iter(tasks.values())).backbone, _num_equal_blocks(tasks)
         count = most if num_shared_blocks is None else min(most, num_shared_blocks)
+        first.check_blocks(_OWNER, "num_shared_blocks", count)
         shared = keras.Model(first.input, hidden_states(first)[count], name="shared_blocks")
         shared.config, shared.dtype_policy = first.config, first.dtype_policy
         given = {"hidden": shared.output, "padding_mask": shared.input["padding_mask"]}
@@ -194,21 +195,24 @@ def _options(layer: keras.layers.Layer) -> dict[str, Any]:
 
 def _lower_layers(task: Task, num_blocks: int) -> list[Any]:
     """The embedding and the first blocks of a task."""
-    names = ("embedding", *(f"encoder_block_{index}" for index in range(num_blocks)))
-    return [task.backbone.get_layer(name) for name in names]
+    return [task.backbone.get_layer("embedding"), *task.backbone.blocks[:num_blocks]]
 
 
 def _num_equal_blocks(tasks: Mapping[str, Any]) -> int:
     """How many blocks, from the first one on, are equal in all tasks; ValueError if not even the embeddings are.
 
-    Where LayerNorm is first, the last block is not shared, as one more LayerNorm follows it.
+    Where LayerNorm is first, the last block is not shared, as one more LayerNorm follows it. A block that is called for
+    all layers of an encoder is shared for all of them, or for none.
     """
+    sizes = {(task.backbone.config.num_layers, task.backbone.parts.shares_block) for task in tasks.values()}
     most = (task.backbone.config.num_layers - task.backbone.parts.normalize_first for task in tasks.values())
     lower = zip(*map(_lower_layers, tasks.values(), most), strict=False)
     equal = [all(_are_equal(first, other) for other in others) for first, *others in lower]
     if not equal[0]:
         raise ValueError(checks.message(_OWNER, "tasks", "share at least the embedding", list(tasks), _CURE))
-    return [*equal, False].index(False) - 1
+    count = [*equal, False].index(False) - 1
+    has_all = len(sizes) == 1 and count == next(iter(sizes))[0]
+    return count if has_all or not any(shares for _, shares in sizes) else 0
 
 
 def _are_equal(layer: keras.layers.Layer, other: Any) -> bool:

@@ -291,11 +291,13 @@ def _view(backbone: BertBackbone, outputs: Outputs, states: Any, blocks: Any, nu
 
 def _relations(backbone: BertBackbone, hidden: Tensor, index: int, num_heads: int, mask: Tensor) -> Any:
     """Logarithms of the relations among queries, keys and values of a block, `[B, 3, heads, S, S]`."""
-    attention = backbone.get_layer(f"encoder_block_{index}").attention
+    attention = backbone.blocks[index].attention
     if not isinstance(attention, SelfAttention):
         rule = "be None for encoders with another attention than a SelfAttention"
         raise ValueError(checks.message(_OWNER, "relations", rule, attention))
-    merged = attention.query_key_value(hidden)
+    given = keras.Input(hidden.shape[1:], dtype=hidden.dtype)
+    # A model of its own, as the layers of several blocks have one name.
+    merged = keras.Model(given, attention.query_key_value(given), name=f"query_key_value_{index}")(hidden)
     head_dim = merged.shape[-1] // 3 // num_heads
     parts = keras.layers.Reshape((-1, 3, num_heads, head_dim), dtype="float32")(merged)
     parts = ops.transpose(parts, (0, 2, 3, 1, 4))  # [B, 3, heads, S, D]

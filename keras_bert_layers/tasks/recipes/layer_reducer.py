@@ -31,7 +31,7 @@ def reduce_layers(model: keras.Model, keep: int | Sequence[int]) -> Any:
     Raises:
         TypeError: the model is neither a task nor a backbone.
         ValueError: more blocks than there are; indices out of range or not in ascending order; a block with global
-            attention in the place of a local one; a quantized model.
+            attention in the place of a local one; a block that all layers share; a quantized model.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -43,6 +43,9 @@ def reduce_layers(model: keras.Model, keep: int | Sequence[int]) -> Any:
         Sanh et al. 2019, DistilBERT, arXiv:1910.01108, section 3, takes every second block.
     """
     backbones = _checked(_OWNER, model)
+    if any(backbone.parts.shares_block for backbone in backbones):
+        cure = "Make a smaller one with `BertConfig`, and train it with `distill`."
+        raise ValueError(checks.message(_OWNER, "model", "have a block for each layer, not one for all", model, cure))
     kinds = min((_kinds(backbone) for backbone in backbones), key=len)
     chosen = _indices(keep, kinds)
     config = model.get_config()
@@ -70,7 +73,7 @@ def reinitialize_layers(model: keras.Model, num_layers: int) -> None:
 
     Raises:
         TypeError: the model is neither a task nor a backbone.
-        ValueError: more blocks than there are; a quantized model.
+        ValueError: more blocks than there are; some of the layers of a shared block; a quantized model.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -85,9 +88,10 @@ def reinitialize_layers(model: keras.Model, num_layers: int) -> None:
         count, total = checks.whole_number(owner, "num_layers", num_layers), backbone.config.num_layers
         if count > total:
             raise ValueError(checks.message(owner, "num_layers", f"be at most {total}", num_layers))
+        backbone.check_blocks(owner, "num_layers", count)
         _refuse_quantized(owner, backbone.get_config())
         new = BertBackbone.from_config(backbone.get_config())
-        for name in ("pooler", *(f"encoder_block_{index}" for index in range(total - count, total))):
+        for name in ("pooler", *{block.name for block in backbone.blocks[total - count :]}):
             _copy(new.get_layer(name).weights, backbone.get_layer(name).weights)
 
 

@@ -70,7 +70,10 @@ def their_batch(tokenizer, texts, length):
     texts = (
         ([first for first, _ in texts], [second for _, second in texts]) if isinstance(texts[0], tuple) else (texts,)
     )
-    return tokenizer(*map(list, texts), padding=True, truncation=True, max_length=length, return_tensors="np")
+    options = {"padding": True, "truncation": True, "max_length": length, "return_tensors": "np"}
+    if type(tokenizer).__name__ == "AlbertTokenizer":  # which gives no segments by itself
+        options["return_token_type_ids"] = True
+    return tokenizer(*map(list, texts), **options)
 
 
 def assert_same_ids(ours, theirs):

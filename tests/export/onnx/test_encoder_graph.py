@@ -1,5 +1,7 @@
 """The encoder's graph in ONNX: its forms, activations and weights, run by ONNX Runtime."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -58,6 +60,7 @@ def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
             "local_attention": layers.LocalAttention(4, global_every=2, positions=layers.RotaryPositions(halves=True)),
             **{"normalize_first": True, "normalizes_first_attention": False, "use_bias": False},
         },
+        {"shares_block": True},
         {"local_attention": layers.LocalAttention(3), "positions": layers.RelativePositionBias(num_buckets=8)},
     ],
     ids=" ".join,
@@ -109,6 +112,24 @@ def test_weights_of_8_bits(new_backbone, preprocessor, tmp_path, ask):
     assert np.abs(exact - rounded).max() > 0
     with pytest.raises(ValueError, match="dtype.*int4"):
         task.export(tmp_path / "int4.onnx", format="onnx", dtype="int4")
+
+
+def test_a_shared_block_is_in_the_file_once(new_backbone, preprocessor, tmp_path, ask):
+    """Its columns of large inputs are those of all layers."""
+    config = new_backbone(hidden_dim=48).config
+
+    def written(num_layers, dtype):
+        keras.utils.set_random_seed(3)
+        parts = layers.EncoderParts(shares_block=True)
+        backbone = kbl.BertBackbone(dataclasses.replace(config, num_layers=num_layers), parts=parts)
+        path = tmp_path / f"{num_layers}{dtype}.onnx"
+        return kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor).export(path, format="onnx", dtype=dtype)
+
+    paths = [written(4, "float32"), written(4, "int8")]
+    exact, rounded = (ask(path, TEXTS)["embedding"] for path in paths)
+    assert (exact * rounded).sum(axis=1).min() > 0.99
+    block = 4 * 4 * config.hidden_dim**2  # the bytes of the attention's kernels
+    assert paths[0].stat().st_size - written(1, "float32").stat().st_size < block
 
 
 def test_8_bits_are_the_nearest():

@@ -22,7 +22,7 @@ from flatbuffer import normalizer_model
 from references import SIGMA, Words, is_chinese, re2_class
 
 from keras_bert_layers.preprocessing import tables
-from keras_bert_layers.preprocessing.tables import CLASSES, COMPOSITION, SIGMA_MARKER, file_name
+from keras_bert_layers.preprocessing.tables import CLASSES, COMPOSITION, FOLDING, SIGMA_MARKER, file_name
 
 WORDS = {"google": references.google_words, "huggingface": references.huggingface_words}
 SWITCHES = [(lowercase, strip) for lowercase in (True, False) for strip in (True, False)]
@@ -144,7 +144,8 @@ def main() -> None:
         for lowercase, strip_accents in SWITCHES:
             model = build_table(reference, lowercase, strip_accents, cutter)
             (folder / file_name(reference, lowercase, strip_accents)).write_bytes(zlib.compress(model, 9))
-    for name, make in ((CLASSES, references.character_classes), (COMPOSITION, references.composition)):
+    makers = {CLASSES: references.character_classes, COMPOSITION: references.composition, FOLDING: references.folding}
+    for name, make in makers.items():
         (folder / name).write_bytes(zlib.compress(make(), 9))
     (folder / "tables.json").write_text(to_json(build_index(cutter)), encoding="ascii")
 

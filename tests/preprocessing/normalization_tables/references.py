@@ -158,3 +158,15 @@ def composition() -> bytes:
         if composed(text) == chr(code):
             pairs.append([composed(text[:-1]), text[-1], chr(code)])
     return json.dumps([parts, classes, pairs], separators=(",", ":")).encode()
+
+
+def folding() -> bytes:
+    """JSON of what each character is in form NFKD without marks, Korean syllables left out, and of small letters."""
+    from tokenizers.normalizers import NFKD, Lowercase, Sequence, StripAccents
+
+    texts = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000 and not 0xAC00 <= code < 0xD7A4]
+    found = []
+    for normalizer in (Sequence([NFKD(), StripAccents()]), Lowercase()):
+        pairs = {ord(text): normalizer.normalize_str(text) for text in texts}
+        found.append({code: text for code, text in pairs.items() if text != chr(code)})
+    return json.dumps(found, separators=(",", ":")).encode()

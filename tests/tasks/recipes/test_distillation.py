@@ -87,6 +87,10 @@ def test_hidden_states_and_relations(make, preprocessor):
     pairs = zip(relations(teacher, ids, 1), relations(student, ids, 1), strict=True)
     rows = np.concatenate([(np.exp(p) * (p - q)).sum(axis=1) for p, q in pairs])
     assert found["distillation_loss"] - plain == pytest.approx(rows.mean(), abs=FLOAT32)
+    pairs = zip(relations(teacher, ids, 0), relations(student, ids, 0), strict=True)
+    others = np.concatenate([(np.exp(p) * (p - q)).sum(axis=1) for p, q in pairs])
+    found = first_loss(teacher, student, TEXTS, relations={-1: 1, 0: 0})
+    assert found["distillation_loss"] - plain == pytest.approx((rows.mean() + others.mean()) / 2, abs=FLOAT32)
 
 
 def test_a_graph_of_everything_has_the_eager_losses(make, eagerly):

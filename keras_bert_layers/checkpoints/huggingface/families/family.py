@@ -222,6 +222,7 @@ class Family:
         has_pooler: whether the bare encoder has a pooler.
         has_projection: whether the embedding may be narrower than the hidden states.
         may_lack_segments: whether there are encoders without segments, which state that they have 0.
+        predicts_pairs: whether the pretrained model has a head on pairs of texts, as BERT's next sentences.
         pooler_activation: activation of the pooler, or of the layer in its place in heads.
         masked_lm_activation: activation of the masked language model's head; None for the encoder's own.
         dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
@@ -249,6 +250,7 @@ class Family:
     has_pooler: bool = True
     has_projection: bool = False
     may_lack_segments: bool = False
+    predicts_pairs: bool = False
     pooler_activation: str = "tanh"
     masked_lm_activation: str | None = None
     dropouts: Mapping[str, tuple[str, float] | None] = _empty()
@@ -362,13 +364,17 @@ class Family:
             return {"dropout": values.get(*rate)}
         return {"dropout": None} if task in self.dropouts else {}
 
-    def head_values(self, task: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The head's keys of a `config.json` of the family, for those of a BERT; the inverse of `head_options`."""
+    def head_values(self, task: str, values: Mapping[str, Any], encoder_rate: float) -> dict[str, Any]:
+        """The head's keys of a `config.json` of the family, for those of a BERT; the inverse of `head_options`.
+
+        A key of the family's own has no value for the encoder's dropout rate, so that the rate is written.
+        """
         if task not in self.dropouts:
             return dict(values)
         rate = self.dropouts[task]
         others = {key: value for key, value in values.items() if key != "classifier_dropout"}
-        return others if rate is None else {**others, rate[0]: values["classifier_dropout"]}
+        given = values["classifier_dropout"]
+        return others if rate is None else {**others, rate[0]: encoder_rate if given is None else given}
 
     def refused_head(self, owner: str, bert_class: str, values: Mapping[str, Any]) -> str:
         """Why the head of one of BERT's classes cannot be read, by the keys of the family; "" if it can."""
@@ -405,4 +411,4 @@ def stated_names(values: Mapping[str, Any]) -> list[str]:
     return [names] if isinstance(names, str) else [str(name) for name in names]
 
 
-BERT = Family(default_tokenizers={"bert": "BertTokenizer"})
+BERT = Family(predicts_pairs=True, default_tokenizers={"bert": "BertTokenizer"})

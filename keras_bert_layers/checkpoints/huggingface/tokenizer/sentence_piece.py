@@ -1,4 +1,4 @@
-"""`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT and their like."""
+"""`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT, ALBERT and their like."""
 
 import base64
 import struct
@@ -21,6 +21,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
     template_names,
 )
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
+    ALBERT,
     CAMEMBERT,
     DEFAULTS,
     GENERIC,
@@ -29,6 +30,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     added_tokens,
     check_ids,
     content_of,
+    defaults_of,
     listed_tokens,
     named_class,
     special_tokens,
@@ -48,6 +50,8 @@ _PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
 _PIECES, _NORMALIZER_SPEC, _CHARACTER_MAP = 1, 3, 2
 _PIECE, _SCORE, _TYPE = 1, 2, 3
 _CONTROL, _USER_DEFINED = 3, 4
+# transformers, models/albert/tokenization_albert.py: `unk_id`.
+_ALBERT_UNKNOWN = 1
 # `<unk>`, `<s>`, `</s>`, and one that texts can hold.
 _LEAST_PIECES = 4
 
@@ -78,7 +82,7 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
     elif kind in GENERIC:
         raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     else:
-        for role, name in DEFAULTS.items():
+        for role, name in ({} if kind in ALBERT else DEFAULTS).items():
             if role not in ("cls_token", "sep_token", "mask_token"):  # the others name the first pieces
                 check_one_of(path, role, content_of(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
         mask = content_of(stated.get("mask_token")) or "<mask>"
@@ -90,11 +94,14 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
     pieces += [(token, None) for token in tokens if token not in ids]
     vocabulary = [piece for piece, _ in pieces]
     check_ids(folder, added, vocabulary)
-    roles = {ours: content_of(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
+    defaults = {**DEFAULTS, **defaults_of(kind)}
+    roles = {ours: content_of(stated.get(theirs, defaults[theirs])) for ours, (theirs, _) in ROLES.items()}
     if kind in GENERIC:
         roles |= _stored_roles(folder / "tokenizer.json", values, vocabulary)
         if roles["mask_token"] not in vocabulary:
             roles["mask_token"] = None
+    elif kind in ALBERT:
+        roles |= _albert_options(path, config, values, vocabulary, roles)
     else:
         roles |= _class_roles(path, config, kind, stated, vocabulary)
     return {
@@ -120,7 +127,7 @@ def class_by_model(kind: object, default_class: str | None) -> object:
 
 def _kind(folder: Path, config: Mapping[str, Any], default_class: str | None) -> object:
     """The class of tokenizer; warns where it is not the one that the files name."""
-    kinds = (*XLM_ROBERTA, *CAMEMBERT, *GENERIC)
+    kinds = (*XLM_ROBERTA, *CAMEMBERT, *ALBERT, *GENERIC)
     named_by, named = named_class(folder, config, default_class if default_class in kinds else XLM_ROBERTA[0])
     kind = class_by_model(named, default_class)
     if kind != named:
@@ -175,6 +182,36 @@ def _class_roles(
     return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[place]}
 
 
+def _albert_options(
+    path: Path,
+    config: Mapping[str, Any],
+    values: Mapping[str, Any],
+    vocabulary: Sequence[str],
+    roles: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What ALBERT's class states itself, whose template alone may be that of `tokenizer.json`."""
+    check_one_of(path, "add_prefix_space", config.get("add_prefix_space", True), (True,), "Each word has its marker.")
+    steps = {"keep_accents": (False, "_nfkd"), "do_lower_case": (True, "_lowercase")}
+    for key, (standard, _) in steps.items():
+        check_one_of(path, key, config.get(key, standard), (True, False))
+    found = [step for key, (standard, step) in steps.items() if config.get(key, standard) is standard]
+    if len(vocabulary) <= _ALBERT_UNKNOWN:
+        raise CheckpointError(f"{path.parent}: the vocabulary must hold more than {_ALBERT_UNKNOWN} pieces.")
+    processor: Any = only_part(values.get("post_processor"), "processors")
+    if processor is not None:
+        check_one_of(path, "post_processor.type", processor.get("type"), ("TemplateProcessing",))
+        start, end = roles["start_token"], roles["separator_token"]
+        expected = [(start, 0), ("A", 0), (end, 0), ("B", 1), (end, 1)]
+        check_one_of(path, "post_processor.single", template(processor.get("single")), (expected[:3],))
+        check_one_of(path, "post_processor.pair", template(processor.get("pair")), (expected,))
+        check_template_ids(path, processor, {token: vocabulary.index(token) for token in (start, end)})
+    return {
+        "unknown_token": vocabulary[_ALBERT_UNKNOWN],
+        "normalizer": "".join(["quotes", *found]),
+        "num_pair_separators": 1,
+    }
+
+
 def model_file(folder: Path) -> str | None:
     """The name of a directory's file of a SentencePiece model; None if there is none."""
     return next((name for name in MODEL_FILES if (folder / name).is_file()), None)
@@ -220,7 +257,7 @@ def _parts(value: object, key: str) -> Iterator[dict[str, Any]]:
 def _read_model(path: Path, kind: object, mask: str) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
     """Pieces with scores in the order of the family's ids, the character map, and tokens that are not pieces.
 
-    The last piece is the mask, by its name.
+    The last piece is the mask, by its name, but ALBERT's are those of the model.
     """
     content = read_file(path)
     with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):
@@ -238,6 +275,8 @@ def _read_model(path: Path, kind: object, mask: str) -> tuple[list[tuple[str, An
         raise CheckpointError(f"{path}: must hold at least {_LEAST_PIECES} pieces. Received: {len(pieces)}.")
     found = (_CONTROL, _USER_DEFINED)
     added: dict[str, Any] = {piece: {} for (piece, _), kind_of in zip(pieces, kinds, strict=True) if kind_of in found}
+    if kind in ALBERT:
+        return pieces, character_map, added
     zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", mask)]
     if kind not in CAMEMBERT:
         return [*zero[:4], *pieces[3:], zero[4]], character_map, added

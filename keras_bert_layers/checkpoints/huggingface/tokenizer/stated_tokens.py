@@ -14,6 +14,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import (
     named_tokens,
 )
 
+ALBERT = ("AlbertTokenizer", "AlbertTokenizerFast")
 CAMEMBERT = ("CamembertTokenizer", "CamembertTokenizerFast")
 # These take all of tokenizer.json as it is; other classes take its vocabulary and its character map.
 GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -27,6 +28,10 @@ ROLES = {
 }
 # The defaults of every class but the generic ones.
 DEFAULTS = {**dict(ROLES.values()), "bos_token": "<s>", "eos_token": "</s>"}
+_ALBERT_DEFAULTS = {
+    **{"cls_token": "[CLS]", "sep_token": "[SEP]", "bos_token": "[CLS]", "eos_token": "[SEP]"},
+    **{"pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "[MASK]"},
+}
 _MORE = ("additional_special_tokens", "extra_special_tokens")
 # transformers, models/camembert/tokenization_camembert.py: the default of `additional_special_tokens`.
 UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
@@ -91,7 +96,7 @@ def special_tokens(
     tokens |= listed_tokens(folder / CONFIG, decoder)
     tokens = {content: tokens[content] for content in sorted(tokens, key=lambda content: _id(tokens[content]))}
     is_json = (folder / "tokenizer.json").is_file()
-    defaults = {} if kind in GENERIC else DEFAULTS
+    defaults = defaults_of(kind)
     for role in (*ROLE_ORDER, *named_tokens(stated)):
         token = stated.get(role, defaults.get(role))
         flags = token if isinstance(token, dict) else {"lstrip": role == "mask_token" and kind in CAMEMBERT}
@@ -104,6 +109,11 @@ def special_tokens(
             flags = token if isinstance(token, dict) else {}
             tokens.setdefault(flags.get("content", token) if flags else token, flags)
     return tokens
+
+
+def defaults_of(kind: object) -> Mapping[str, str]:
+    """The tokens of a class of tokenizers by their roles, where no file names others."""
+    return {} if kind in GENERIC else _ALBERT_DEFAULTS if kind in ALBERT else DEFAULTS
 
 
 def stated_entries(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:

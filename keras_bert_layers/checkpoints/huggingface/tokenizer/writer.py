@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBERTA
 from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import XLM_ROBERTA
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import role_names
-from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import CAMEMBERT, GENERIC, ROLES
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, CAMEMBERT, GENERIC, ROLES
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
@@ -19,6 +20,8 @@ _FIRST = {
     XLM_ROBERTA[0]: ["<s>", "<pad>", "</s>", "<unk>"],
     CAMEMBERT[0]: ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"],
 }
+# The settings of ALBERT's class, and the steps of `normalizer` that they are about.
+_ALBERT_STEPS = {"do_lower_case": "lowercase", "keep_accents": "nfkd"}
 # google/sentencepiece, `sentencepiece_model.proto`: types of pieces.
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
 _UNIGRAM = 1
@@ -142,7 +145,7 @@ def write_sentence_piece_tokenizer(
     """Writes `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and `sentencepiece.bpe.model`.
 
     The last is for programs that read no other file; it is written where the ids are those of XLM-RoBERTa or of
-    CamemBERT, which follow from the order of its pieces.
+    CamemBERT, which follow from the order of its pieces. ALBERT's is `spiece.model`.
 
     Args:
         directory: the directory.
@@ -162,7 +165,14 @@ def write_sentence_piece_tokenizer(
         # Without the key, CamembertTokenizer adds tokens of its own.
         "additional_special_tokens": [t for t in options["special_tokens"] if t not in roles.values()],
     }
+    if kind in ALBERT:
+        settings |= {key: step in options["normalizer"] for key, step in _ALBERT_STEPS.items()}
+        settings["keep_accents"] = not settings["keep_accents"]
+        # Without the key, transformers 5 gives no segments, and ALBERT was trained with them.
+        settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     _write_settings(directory, settings, roles)
+    if kind in ALBERT and None not in options["scores"]:
+        (directory / "spiece.model").write_bytes(_model(options))
     if kind in _FIRST and options["vocabulary"][-1] == "<mask>" and None not in options["scores"]:
         (directory / "sentencepiece.bpe.model").write_bytes(_model(options, len(_FIRST[kind])))
 
@@ -182,6 +192,12 @@ def _write_settings(directory: Path, settings: Mapping[str, Any], roles: Mapping
 def _kind(options: dict[str, Any]) -> str:
     """The class of transformers whose ids these are."""
     vocabulary: list[str] = options["vocabulary"]
+    if options["normalizer"] is not None or options["num_pair_separators"] == 1:
+        stated = {name: options[name] for name in ("normalizer", "num_pair_separators", "unknown_token")}
+        if None in stated.values() or options["num_pair_separators"] != 1 or vocabulary[1] != options["unknown_token"]:
+            rule = "be ALBERT's, with one separator between pairs and the id 1 for unknown, or be as XLM-RoBERTa's"
+            raise ValueError(checks.message("save_huggingface", "tokenizer", rule, stated, "Save a `.keras` file."))
+        return ALBERT[0]
     return next((kind for kind, first in _FIRST.items() if vocabulary[: len(first)] == first), GENERIC[0])
 
 
@@ -193,25 +209,41 @@ def _unigram_json(options: dict[str, Any]) -> str:
     pieces = [(piece, score) for piece, score in zip(vocabulary, options["scores"], strict=True) if score is not None]
     unknown_id = vocabulary.index(options["unknown_token"])
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=unknown_id, byte_fallback=False))
+    steps: list[Any] = []
+    if options["normalizer"] is not None:
+        steps += [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
+        steps += [normalizers.NFKD(), normalizers.StripAccents()] if "nfkd" in options["normalizer"] else []
+        steps += [normalizers.Lowercase()] if "lowercase" in options["normalizer"] else []
     if options["character_map"]:
-        tokenizer.normalizer = normalizers.Precompiled(base64.b64decode(options["character_map"]))
+        steps += [normalizers.Precompiled(base64.b64decode(options["character_map"]))]
+    if steps:
+        tokenizer.normalizer = normalizers.Sequence(steps) if options["normalizer"] else steps[0]
     parts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
     start, end = options["start_token"], options["separator_token"]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=[start, "$A", end],
-        pair=[start, "$A", end, end, "$B", end],
+        pair=[start, "$A", end, *(["$B:1", f"{end}:1"] if options["num_pair_separators"] == 1 else [end, "$B", end])],
         special_tokens=[(token, vocabulary.index(token)) for token in (start, end)],
     )
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
     return _with_special_tokens(tokenizer, options)
 
 
-def _model(options: dict[str, Any], num_first: int) -> bytes:
-    """A `ModelProto` with the pieces in the order of the model's own ids, which begin with `<unk>`, `<s>`, `</s>`."""
+def _model(options: dict[str, Any], num_first: int | None = None) -> bytes:
+    """A `ModelProto` with the pieces in the order of the model's own ids, which begin with `<unk>`, `<s>`, `</s>`.
+
+    Args:
+        options: those of the tokenizer.
+        num_first: how many tokens these three are in the vocabulary's place; None for ids as they are, as in ALBERT.
+    """
     pieces = [("<unk>", 0.0, _UNKNOWN), ("<s>", 0.0, _CONTROL), ("</s>", 0.0, _CONTROL)]
-    rest = zip(options["vocabulary"][num_first:-1], options["scores"][num_first:-1], strict=True)
-    pieces += [(piece, score, _NORMAL) for piece, score in rest]
+    rest = [*zip(options["vocabulary"], options["scores"], strict=True)]
+    if num_first is None:
+        special = dict.fromkeys(options["special_tokens"], _CONTROL) | {options["unknown_token"]: _UNKNOWN}
+        pieces = [(piece, score, special.get(piece, _NORMAL)) for piece, score in rest]
+    else:
+        pieces += [(piece, score, _NORMAL) for piece, score in rest[num_first:-1]]
     encoded = (field(1, field(1, piece.encode()) + float_field(2, score) + field(3, of)) for piece, score, of in pieces)
     character_map = base64.b64decode(options["character_map"])
     name = b"nmt_nfkc" if character_map else b"identity"

@@ -33,8 +33,6 @@ REFUSED = (
         note="MeCab finds its words: token ids only",
     ),
     _other("facebook/dpr-ctx_encoder-single-nq-base", "dpr", "DPRContextEncoder", "its own class around a BERT"),
-    _other("albert/albert-base-v2", "albert", "AlbertForMaskedLM", "ALBERT shares one block"),
-    _other("ai4bharat/indic-bert", "albert", "AlbertForMaskedLM", "ALBERT shares one block"),
     _other("microsoft/deberta-base", "deberta", "DebertaForMaskedLM", "other attention"),
     _other("microsoft/deberta-v3-base", "deberta-v2", "DebertaV2ForMaskedLM", "other attention"),
     _other(

@@ -1,4 +1,4 @@
-"""MPNet, ModernBERT, NomicBERT and GTE: encoders, sentence encoders, classifiers and others."""
+"""MPNet, DeBERTa, ModernBERT, NomicBERT, GTE, Jina and ALBERT: encoders, sentence encoders, classifiers and others."""
 
 from typing import Any
 
@@ -137,7 +137,53 @@ _OF_GTE: dict[str, Any] = {
     "warns": "auto_map",
     "theirs": _linear(20_000.0, 8.0),
 }
+_ALBERT: dict[str, Any] = {
+    **SIZES,
+    "architectures": ["AlbertForMaskedLM"],
+    **{"attention_probs_dropout_prob": 0, "bos_token_id": 2, "classifier_dropout_prob": 0.1, "down_scale_factor": 1},
+    **{"embedding_size": 10, "eos_token_id": 3, "gap_size": 0, "hidden_act": "gelu_new", "hidden_dropout_prob": 0},
+    **{"initializer_range": 0.02, "inner_group_num": 1, "layer_norm_eps": 1e-12, "model_type": "albert"},
+    **{"net_structure_type": 0, "num_hidden_groups": 1, "num_memory_blocks": 0, "pad_token_id": 0},
+}
+_ALBERT_V1: dict[str, Any] = {
+    **_ALBERT,
+    **{"attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1},
+}
+_OF_ALBERT: dict[str, Any] = {"vocabulary": "albert", "has_positions": True}
 RELATIVES = (
+    Family(
+        name="albert/albert-base-v1",
+        **{**_OF_ALBERT, "config": _ALBERT_V1, "makes": "AlbertForMaskedLM", "task": "masked_lm"},
+        files={"tokenizer_config.json": {"model_max_length": 512}},
+        weights_file="pytorch_model.bin",
+    ),
+    Family(
+        name="albert/albert-base-v2",
+        **{**_OF_ALBERT, "config": _ALBERT, "makes": "AlbertForMaskedLM", "task": "masked_lm"},
+        files={"tokenizer_config.json": {"model_max_length": 512}},
+        note="one block for all layers; pairs have segments 0 and 1, of which transformers 5 makes 0",
+    ),
+    Family(
+        name="ai4bharat/indic-bert",
+        **{**_OF_ALBERT, "config": _ALBERT_V1, "makes": "AlbertForMaskedLM", "task": "masked_lm"},
+        has_tokenizer_json=False,
+        weights_file="pytorch_model.bin",
+        note="`spiece.model` alone; accents are dropped, as in transformers, unless `keep_accents` is stated",
+    ),
+    Family(
+        name="sentence-transformers/paraphrase-albert-small-v2",
+        **{**_OF_ALBERT, "config": {**_ALBERT, "architectures": ["AlbertModel"]}, "makes": "AlbertModel"},
+        task="sentence_encoder",
+        files=tokenizer({"model_max_length": 512, "tokenizer_class": "AlbertTokenizer"}, None) | modules(max_length=38),
+    ),
+    Family(
+        name="textattack/albert-base-v2-SST-2",
+        config={**_ALBERT, "architectures": ["AlbertForSequenceClassification"], "finetuning_task": "glue:sst-2"},
+        **{**_OF_ALBERT, "makes": "AlbertForSequenceClassification", "task": "classifier"},
+        has_tokenizer_json=False,
+        weights_file="pytorch_model.bin",
+        labels=("LABEL_0", "LABEL_1"),
+    ),
     Family(
         name="microsoft/mpnet-base",
         **{**_OF_MPNET, "makes": "MPNetForMaskedLM"},

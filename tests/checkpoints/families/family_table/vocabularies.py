@@ -112,6 +112,26 @@ def roberta_pieces(model: bytes, more: tuple[str, ...] = ()) -> tuple[list[tuple
     return [*first, *pieces, *last, ("<mask>", 0.0)], proto.normalizer_spec.precompiled_charsmap
 
 
+@functools.cache
+def albert_pieces() -> bytes:
+    """A SentencePiece model as ALBERT's, trained on small letters of the texts."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text.lower() for text in TEXTS if text] * 4),
+        model_writer=model,
+        vocab_size=260,
+        character_coverage=0.98,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+        **{"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": "[CLS],[SEP],[MASK]"},
+        user_defined_symbols=["(", ")", '"', "-", ".", "–", "£", "€"],
+    )
+    return model.getvalue()
+
+
 def camembert_pieces(model: bytes) -> Any:
     """The pieces in the order of CamemBERT, and the map of the normalizer."""
     pieces, charsmap = roberta_pieces(model)

@@ -109,6 +109,8 @@ def write_tokenizer(family: Family, directory: Path) -> int:
         return _write_bytes(family, directory)
     if family.vocabulary == "modernbert":
         return _write_composed_bytes(directory)
+    if family.vocabulary == "albert":
+        return _write_albert_pieces(family, directory)
     if family.vocabulary in SENTENCE_PIECES:
         return _write_sentence_pieces(family, directory)
     tokens = vocabularies.word_pieces(family.vocabulary)
@@ -191,6 +193,35 @@ def _write_composed_bytes(directory: Path) -> int:
     )
     _save(tokenizer, directory)
     return tokenizer.get_vocab_size()
+
+
+def _write_albert_pieces(family: Family, directory: Path) -> int:
+    """`spiece.model`, and the `tokenizer.json` that transformers 4 saved for it."""
+    from sentencepiece import sentencepiece_model_pb2
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    model = vocabularies.albert_pieces()
+    (directory / "spiece.model").write_bytes(model)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    if not family.has_tokenizer_json:
+        return len(proto.pieces)
+    # A comma after a digit is cut off by a low score.
+    pieces = [(p.piece, p.score - 100 * bool(re.search(r"\d,$", p.piece))) for p in proto.pieces]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=1))
+    steps = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"'), normalizers.NFKD()]
+    steps += [normalizers.StripAccents(), normalizers.Lowercase()]
+    steps += [normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)]
+    tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
+    metaspace = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    special = [AddedToken(token, special=True) for token in ("<pad>", "<unk>", "[CLS]", "[SEP]")]
+    tokenizer.add_special_tokens([*special, AddedToken("[MASK]", lstrip=True, special=True, normalized=False)])
+    _save(tokenizer, directory)
+    return len(pieces)
 
 
 def _write_sentence_pieces(family: Family, directory: Path) -> int:

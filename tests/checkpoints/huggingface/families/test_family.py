@@ -64,6 +64,7 @@ def test_one_name_for_the_bias_of_a_decoder_of_its_own():
         "decoder.bias",
         name,
         *["lm_head.decoder.bias"] * 2,
+        "predictions.decoder.bias",
     ]
 
 

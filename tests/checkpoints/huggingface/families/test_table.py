@@ -11,7 +11,7 @@ from keras_bert_layers import BertConfig
 from keras_bert_layers.checkpoints import config_from_huggingface, config_to_huggingface
 from keras_bert_layers.checkpoints.huggingface.families import table
 from keras_bert_layers.checkpoints.huggingface.families.family import Family
-from keras_bert_layers.checkpoints.huggingface.families.table import FAMILIES, family_of, stated_family
+from keras_bert_layers.checkpoints.huggingface.families.table import ALBERT, FAMILIES, family_of, stated_family
 
 BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, *_ = FAMILIES
 CONFIG = BertConfig(vocabulary_size=97, hidden_dim=12, num_layers=2, num_heads=3, intermediate_dim=20)
@@ -49,7 +49,8 @@ def test_old_files_without_a_type():
     assert stated_family({"architectures": ["DistilBertForMaskedLM"]}) is DISTILBERT
     assert stated_family({"architectures": ["CamembertForMaskedLM"]}) is XLM_ROBERTA
     assert stated_family({}) is BERT
-    assert stated_family({"architectures": ["AlbertForMaskedLM"]}) is None
+    assert stated_family({"architectures": ["AlbertForMaskedLM"]}) is ALBERT
+    assert stated_family({"architectures": ["BigBirdForMaskedLM"]}) is None
 
 
 @pytest.mark.parametrize(

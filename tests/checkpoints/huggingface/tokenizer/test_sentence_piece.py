@@ -99,7 +99,7 @@ def test_generic_class_takes_the_file_as_it_is(written):
 @pytest.mark.parametrize(
     ("name", "values", "text"),
     [
-        ("tokenizer_config.json", {"tokenizer_class": "AlbertTokenizer"}, "tokenizer_class"),
+        ("tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"}, "tokenizer_class"),
         ("tokenizer_config.json", {"additional_special_tokens": ["<new>"], "added_tokens_decoder": {
             "4": {"content": "<new>", "rstrip": True}}}, "rstrip"),
         ("tokenizer_config.json", {"add_prefix_space": False}, "add_prefix_space.*must be True"),
