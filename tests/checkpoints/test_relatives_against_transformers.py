@@ -72,6 +72,17 @@ MODERNBERT = {
     "intermediate_size": 30,
 }
 NOMIC_BERT = {**BERT_SIZES, "max_position_embeddings": 40, "classifier_dropout": 0.25, "type_vocab_size": 3}
+DEBERTA = {
+    **BERT_SIZES,
+    **{"relative_attention": True, "position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True},
+    **{"pos_att_type": "p2c|c2p", "position_biased_input": False, "cls_dropout": 0.25, "layer_norm_eps": 1e-5},
+}
+# Without buckets, as in DeBERTa-v2, with one of two products, and with segments.
+DEBERTA_WIDE = {
+    **DEBERTA,
+    **{"position_buckets": -1, "max_relative_positions": 12, "norm_rel_ebd": "none", "share_att_key": False},
+    **{"position_biased_input": True, "type_vocab_size": 3, "hidden_act": "gelu_new", "pooler_hidden_act": "tanh"},
+}
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -100,6 +111,12 @@ RELATIVES = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
         },
     ),
+    "deberta_v2": ("DebertaV2", "DebertaV2", DEBERTA),
+    "deberta_v2_wide": ("DebertaV2", "DebertaV2", DEBERTA_WIDE),
+    "deberta_v2_c2p": ("DebertaV2", "DebertaV2", {**DEBERTA_WIDE, "pos_att_type": ["c2p"], "share_att_key": True}),
+    "deberta_v2_p2c": ("DebertaV2", "DebertaV2", {**DEBERTA, "pos_att_type": ["p2c"], "share_att_key": False}),
+    "deberta_v2_none": ("DebertaV2", "DebertaV2", {**DEBERTA, "pos_att_type": []}),
+    "deberta_v2_head": ("DebertaV2", "DebertaV2", {**DEBERTA, "legacy": False}),
     "modernbert_mean": (
         "ModernBert",
         "ModernBert",
@@ -118,6 +135,8 @@ TASKS = {
 CASES = [
     *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert") for head in TASKS),
     *(("nomic_bert", head) for head in TASKS if "Question" not in head and "Choice" not in head),
+    *((name, head) for name in ("deberta_v2", "deberta_v2_wide") for head in TASKS),
+    *((f"deberta_v2_{kind}", "Model") for kind in ("c2p", "p2c", "none")),
     *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
     *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
@@ -236,7 +255,7 @@ def test_both_ways(torch, transformers, inputs, tmp_path, name, head):
     assert [key for key, value in before.items() if not torch.equal(value, after[key])] == []
     assert_same(their_outputs(torch, again.eval(), batch), expected, batch)
     read_again = json.loads((tmp_path / "ours" / "config.json").read_text())
-    for key in ("seq_classif_dropout", "summary_last_dropout", "classifier_dropout", "pad_token_id"):
+    for key in ("seq_classif_dropout", "summary_last_dropout", "classifier_dropout", "cls_dropout", "pad_token_id"):
         if key in read_again:
             assert read_again[key] == getattr(model.config, key)
 

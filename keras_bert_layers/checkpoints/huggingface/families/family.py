@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +155,7 @@ class TensorNames:
                 name, {_DECODER_BIAS: renames.get(_BIAS, _BIAS), **renames} if self.has_one_bias else renames
             )
         is_head = not (name.startswith(("embeddings", _ENCODER)) or own.startswith("pooler."))
+        is_head = is_head or own.startswith(tuple(self.class_tensors.get(bert_class, ())))
         return own if is_head or bert_class == BARE_CLASS else self.prefix + own
 
 
@@ -194,7 +194,7 @@ def described(part: object) -> Any:
     """What parts compute with, to compare them: their configs without names, dtypes and initial values."""
     config = {field: getattr(part, field) for field in getattr(part, "__dataclass_fields__", ())}
     if not config and hasattr(part, "get_config"):
-        given = set(inspect.signature(type(part)).parameters) - {"initializer_range", "max_sequence_length", "kwargs"}
+        given = part.get_config().keys() - {"name", "dtype", "trainable", "initializer_range", "max_sequence_length"}
         config = {"kind": type(part).__name__, **{name: getattr(part, name) for name in given}}
     return {name: described(value) for name, value in config.items()} if config else part
 
@@ -220,8 +220,10 @@ class Family:
         only: key that is read with these values only; the first is written.
         head_only: name of BERT's class with a head, or "" for all of them -> the same for the keys of that head.
         has_pooler: whether the bare encoder has a pooler.
+        needs_segments: whether there are segments, unless `constants` say that there are none.
         has_projection: whether the embedding may be narrower than the hidden states.
         pooler_activation: activation of the pooler, or of the layer in its place in heads.
+        pooler_key: the key of the pooler's activation; "" where it is always `pooler_activation`.
         masked_lm_activation: activation of the masked language model's head; None for the encoder's own.
         dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
             BERT's `classifier_dropout`.
@@ -245,10 +247,12 @@ class Family:
     only: Mapping[str, tuple[Any, ...]] = _empty()
     head_only: Mapping[str, Mapping[str, tuple[Any, ...]]] = _empty()
     has_pooler: bool = True
+    needs_segments: bool = True
     has_projection: bool = False
     pooler_activation: str = "tanh"
+    pooler_key: str = ""
     masked_lm_activation: str | None = None
-    dropouts: Mapping[str, tuple[str, float] | None] = _empty()
+    dropouts: Mapping[str, tuple[str, float | None] | None] = _empty()
     counts_padding: bool = False
     token_ids: Mapping[str, str] = _empty()
     tokenizer_class: str = "BertTokenizer"
@@ -289,7 +293,7 @@ class Family:
         read = values.keys() - self.unread
         required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in read)
         keys.check_present(owner, values, list(required))
-        skipped = {*self.unread, *self.only, *self._head_keys, *self.constants, *self._dropout_keys}
+        skipped = {*self.unread, *self.only, *self._head_keys, *self.constants, *self._dropout_keys, self.pooler_key}
         result = {self.keys.get(key, key): value for key, value in values.items() if key not in skipped}
         if stated:
             result["architectures"] = [self.bert_class(name) for name in stated]
@@ -324,7 +328,8 @@ class Family:
         """ValueError for a config that the family's `config.json` cannot express."""
         cure = f"transformers' {self.title} has no other. Save a `.keras` file."
         rules: dict[str, tuple[Any, Any]] = {}
-        rules["pooler_activation"] = self.pooler_activation, config.pooler_activation
+        if not self.pooler_key:
+            rules["pooler_activation"] = self.pooler_activation, config.pooler_activation
         if "layer_norm_eps" in self.constants:
             rules["layer_norm_epsilon"] = self.constants["layer_norm_eps"], config.layer_norm_epsilon
         if not self.has_projection:
@@ -333,7 +338,7 @@ class Family:
             if value != expected:
                 rule = f"be {expected!r} for HuggingFace's {self.title}"
                 raise ValueError(checks.message(owner, name, rule, value, cure))
-        if not config.num_segments and "type_vocab_size" not in self.constants:
+        if self.needs_segments and not config.num_segments and "type_vocab_size" not in self.constants:
             rule = f"be at least 1 for HuggingFace's {self.title}"
             raise ValueError(checks.message(owner, "num_segments", rule, config.num_segments, cure))
 
