@@ -457,6 +457,40 @@ def test_distances_of_mpnet(transformers):
     np.testing.assert_array_equal(RelativePositionBias().buckets(distances), theirs)
 
 
+def test_rows_of_deberta(transformers):
+    """Each distance has the vector that it has in transformers, in sizes where rounding may differ."""
+    from keras_bert_layers.layers import RelativeVectors
+
+    torch = pytest.importorskip("torch")
+    theirs = transformers.models.deberta_v2.modeling_deberta_v2.make_log_bucket_position
+    distances = np.arange(-1100, 1101)
+    for buckets, longest in ((256, 512), (8, 19), (7, 40), (2, 3), (100, 1000), (511, 513)):
+        expected = torch.clamp(theirs(torch.tensor(distances), buckets, longest).long() + buckets, 0, 2 * buckets - 1)
+        found = RelativeVectors(num_buckets=buckets, max_distance=longest).rows(distances)
+        np.testing.assert_array_equal(found, expected.numpy())
+
+
+@pytest.mark.parametrize("states_it", [True, False])
+def test_the_other_masked_language_model_of_deberta(torch, transformers, inputs, tmp_path, states_it):
+    """The released files have its head, and no key for it: transformers makes a random one of the other kind."""
+    model = make_theirs(torch, transformers, "deberta_v2_head", "ForMaskedLM")
+    model.save_pretrained(tmp_path / "theirs")
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    if not states_it:
+        del config["legacy"], config["architectures"]
+        (tmp_path / "theirs" / "config.json").write_text(json.dumps(config))
+        _, loading = transformers.DebertaV2ForMaskedLM.from_pretrained(tmp_path / "theirs", output_loading_info=True)
+        assert {"lm_predictions.lm_head.bias"} <= set(loading["unexpected_keys"])
+        assert {"cls.predictions.bias"} <= set(loading["missing_keys"])
+    batch = batch_for(model.config, inputs)
+    expected = their_outputs(torch, model, batch)
+    ours = load_task(tmp_path / "theirs", preprocessor=None)
+    assert_same(our_outputs("ForMaskedLM", ours, batch), expected, batch)
+    save_huggingface(ours, tmp_path / "ours")
+    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "ours").eval()
+    assert_same(their_outputs(torch, again, batch), expected, batch)
+
+
 def test_generators_and_discriminators(torch, transformers, inputs, tmp_path):
     """The discriminator is an encoder; its own head is left out by name."""
     config = transformers.ElectraConfig(**ELECTRA, embedding_size=10)
