@@ -1,4 +1,4 @@
-"""`SentencePieceTokenizer`: the tokenizer of XLM-RoBERTa and CamemBERT, in TensorFlow graph."""
+"""`SentencePieceTokenizer`: the tokenizer of XLM-RoBERTa, CamemBERT and DeBERTa, in TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.preprocessing.sentence_piece.composed_text_encoder import ComposedTextEncoder
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer, read_character_map
 from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentencePieceTextEncoder
 from keras_bert_layers.preprocessing.tokenizer import WORD_BOUNDARIES, Tokenizer
@@ -28,7 +29,7 @@ OWNER = "SentencePieceTokenizer"
 
 @register
 class SentencePieceTokenizer(Tokenizer):
-    """Turns text into SentencePiece ids, exactly as transformers' tokenizers of XLM-RoBERTa and CamemBERT.
+    """Turns text into SentencePiece ids, exactly as transformers' tokenizers of XLM-RoBERTa, CamemBERT and DeBERTa.
 
     The tokenizer finds special tokens in the text, replaces characters by the model's character map, splits at
     whitespace, puts the marker `▁` before each word, and takes the pieces with the largest sum of scores. It runs
@@ -39,7 +40,12 @@ class SentencePieceTokenizer(Tokenizer):
     Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; characters in no piece
     are unknown, and neighbouring ones are one token. A marker that is a token of its own covers the first character of
     its word; a token of `stripping_tokens` covers the whitespace before it. A pair of texts is
-    `<s> first </s></s> second </s>`, and all segments are 0.
+    `<s> first </s></s> second </s>`, and all segments are 0; with `num_pair_separators=1`, `<s> first </s> second </s>`
+    with the segments 0 and 1.
+
+    With `normalizer="nfc"` it reads characters as DeBERTa's tokenizer of transformers 5 does, which does not read the
+    model's character map: they are composed to Unicode's normal form C, and only spaces, line ends, tabs and runs of
+    whitespace are between words. A word then begins with its space, also in offsets.
 
     Args:
         vocabulary: the pieces, in the order of their ids, special tokens included.
@@ -56,6 +62,8 @@ class SentencePieceTokenizer(Tokenizer):
         mask_token: the token that hides another; None for a vocabulary without.
         word_boundaries: where words of texts end, for tags, entities, features and attributions: `"punctuation"`, at
             whitespace, punctuation and Chinese characters; or `"spaces"`, as in models that were saved without it.
+        normalizer: `"nfc"` as above; None for the character map.
+        num_pair_separators: how many separators stand between the texts of a pair, 1 or 2.
 
     Attributes:
         pad_id: the id of `<pad>`.
@@ -86,8 +94,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     reference = "huggingface"
     word_boundaries = WORD_BOUNDARIES[0]
-    num_pair_separators = 2
-    second_segment = 0
 
     def __init__(
         self,
@@ -103,12 +109,19 @@ class SentencePieceTokenizer(Tokenizer):
         unknown_token: str = "<unk>",
         mask_token: str | None = "<mask>",
         word_boundaries: str = "punctuation",
+        normalizer: str | None = None,
+        num_pair_separators: int = 2,
     ):
         self._vocabulary = checked_vocabulary(OWNER, vocabulary, kind="piece")
         self._scores = _checked_scores(scores, len(self._vocabulary))
         self.word_boundaries = checks.one_of(OWNER, "word_boundaries", word_boundaries, WORD_BOUNDARIES)
         ids = TokenIds(self._vocabulary, owner=OWNER)
         self.character_map = checks.instance(OWNER, "character_map", character_map, str, "Give it in base64.")
+        self.normalizer = checks.one_of(OWNER, "normalizer", normalizer, (None, "nfc"))
+        if normalizer is not None and character_map:
+            raise ValueError(checks.message(OWNER, "character_map", "be empty beside a `normalizer`", character_map))
+        self.num_pair_separators = checks.one_of(OWNER, "num_pair_separators", num_pair_separators, (1, 2))
+        self.second_segment = 2 - num_pair_separators
         roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
         if mask_token is not None:
             roles["mask"] = mask_token
@@ -118,11 +131,12 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(ids, roles)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._encoder = SentencePieceTextEncoder(
-                CharacterNormalizer(_decoded(character_map)),
-                engine.text_engine().SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id),
-                {token: self._ids.id_of(token) for token in self.special_tokens},
-                self.stripping_tokens,
+            pieces = engine.text_engine().SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id)
+            special = {token: self._ids.id_of(token) for token in self.special_tokens}, self.stripping_tokens
+            self._encoder: Any = (
+                SentencePieceTextEncoder(CharacterNormalizer(_decoded(character_map)), pieces, *special)
+                if normalizer is None
+                else ComposedTextEncoder(pieces, *special)
             )
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
@@ -147,6 +161,8 @@ class SentencePieceTokenizer(Tokenizer):
             "special_tokens": list(self.special_tokens),
             "stripping_tokens": list(self.stripping_tokens),
             "word_boundaries": self.word_boundaries,
+            "normalizer": self.normalizer,
+            "num_pair_separators": self.num_pair_separators,
             "mask_token": None,
             **{f"{role}_token": token for role, token in self._roles.items()},
         }

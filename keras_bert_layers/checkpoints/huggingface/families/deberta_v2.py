@@ -160,7 +160,6 @@ DEBERTA_V2 = Family(
         **dict.fromkeys(("classifier", "cross_encoder", "multiple_choice"), _HEAD_DROPOUT),
         "token_classifier": None,
     },
-    tokenizer_class="DebertaV2Tokenizer",
     default_tokenizers={"deberta-v2": "DebertaV2Tokenizer"},
     todays=_todays,
     parts=_DebertaParts(),

@@ -1,4 +1,4 @@
-"""`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT and their like."""
+"""`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT, DeBERTa and their like."""
 
 import base64
 import struct
@@ -22,6 +22,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
 )
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     CAMEMBERT,
+    DEBERTA,
     DEFAULTS,
     GENERIC,
     ROLES,
@@ -29,6 +30,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     added_tokens,
     check_ids,
     content_of,
+    defaults_of,
     listed_tokens,
     named_class,
     special_tokens,
@@ -37,7 +39,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 
-MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
+MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model", "spm.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
 # Of another kind of tokenizer; files of XLM-RoBERTa's kind name them by mistake.
 _OF_ROBERTA = ("RobertaTokenizer", "RobertaTokenizerFast")
@@ -48,6 +50,8 @@ _PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
 _PIECES, _NORMALIZER_SPEC, _CHARACTER_MAP = 1, 3, 2
 _PIECE, _SCORE, _TYPE = 1, 2, 3
 _CONTROL, _USER_DEFINED = 3, 4
+# Settings of DeBERTa's tokenizer with their only values.
+_OF_DEBERTA = {"do_lower_case": False, "split_by_punct": False, "add_prefix_space": True}
 # `<unk>`, `<s>`, `</s>`, and one that texts can hold.
 _LEAST_PIECES = 4
 
@@ -79,7 +83,8 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
         raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     else:
         for role, name in DEFAULTS.items():
-            if role not in ("cls_token", "sep_token", "mask_token"):  # the others name the first pieces
+            # The others name the first pieces.
+            if kind not in DEBERTA and role not in ("cls_token", "sep_token", "mask_token"):
                 check_one_of(path, role, content_of(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
         mask = content_of(stated.get("mask_token")) or "<mask>"
         pieces, character_map, added = _read_model(folder / str(model_file(folder)), kind, mask)
@@ -90,11 +95,14 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
     pieces += [(token, None) for token in tokens if token not in ids]
     vocabulary = [piece for piece, _ in pieces]
     check_ids(folder, added, vocabulary)
-    roles = {ours: content_of(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
+    defaults = {**DEFAULTS, **defaults_of(kind)}
+    roles = {ours: content_of(stated.get(theirs, defaults[theirs])) for ours, (theirs, _) in ROLES.items()}
     if kind in GENERIC:
         roles |= _stored_roles(folder / "tokenizer.json", values, vocabulary)
         if roles["mask_token"] not in vocabulary:
             roles["mask_token"] = None
+    elif kind in DEBERTA:
+        roles |= _deberta_options(path, config, roles["unknown_token"], pieces)
     else:
         roles |= _class_roles(path, config, kind, stated, vocabulary)
     return {
@@ -120,7 +128,7 @@ def class_by_model(kind: object, default_class: str | None) -> object:
 
 def _kind(folder: Path, config: Mapping[str, Any], default_class: str | None) -> object:
     """The class of tokenizer; warns where it is not the one that the files name."""
-    kinds = (*XLM_ROBERTA, *CAMEMBERT, *GENERIC)
+    kinds = (*XLM_ROBERTA, *CAMEMBERT, *DEBERTA, *GENERIC)
     named_by, named = named_class(folder, config, default_class if default_class in kinds else XLM_ROBERTA[0])
     kind = class_by_model(named, default_class)
     if kind != named:
@@ -173,6 +181,15 @@ def _class_roles(
         raise CheckpointError(f"{path.parent}: the vocabulary must hold more than {place} pieces.")
     start, end = (content_of(stated.get(*pair)) for pair in (("bos_token", "<s>"), ("eos_token", "</s>")))
     return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[place]}
+
+
+def _deberta_options(path: Path, config: Mapping[str, Any], unknown: str, pieces: Sequence[Any]) -> dict[str, Any]:
+    """What DeBERTa's class states itself: the rest of `tokenizer.json`, such as the character map, it does not read."""
+    for key, value in _OF_DEBERTA.items():
+        check_one_of(path, key, config.get(key, value), (value,), "It is not implemented.")
+    if (unknown, 0.0) not in pieces:
+        raise CheckpointError(f"{path}: `unk_token` must be a piece with the score 0. Received: {unknown!r}.")
+    return {"character_map": "", "normalizer": "nfc", "num_pair_separators": 1}
 
 
 def model_file(folder: Path) -> str | None:
@@ -238,6 +255,8 @@ def _read_model(path: Path, kind: object, mask: str) -> tuple[list[tuple[str, An
         raise CheckpointError(f"{path}: must hold at least {_LEAST_PIECES} pieces. Received: {len(pieces)}.")
     found = (_CONTROL, _USER_DEFINED)
     added: dict[str, Any] = {piece: {} for (piece, _), kind_of in zip(pieces, kinds, strict=True) if kind_of in found}
+    if kind in DEBERTA:
+        return pieces, "", added
     zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", mask)]
     if kind not in CAMEMBERT:
         return [*zero[:4], *pieces[3:], zero[4]], character_map, added

@@ -13,8 +13,10 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import (
     TOKENS_MAP,
     named_tokens,
 )
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ROLES as BERT_ROLES
 
 CAMEMBERT = ("CamembertTokenizer", "CamembertTokenizerFast")
+DEBERTA = ("DebertaV2Tokenizer", "DebertaV2TokenizerFast")
 # These take all of tokenizer.json as it is; other classes take its vocabulary and its character map.
 GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
@@ -27,6 +29,8 @@ ROLES = {
 }
 # The defaults of every class but the generic ones.
 DEFAULTS = {**dict(ROLES.values()), "bos_token": "<s>", "eos_token": "</s>"}
+# transformers, models/deberta_v2/tokenization_deberta_v2.py.
+DEBERTA_DEFAULTS = {**BERT_ROLES, "bos_token": "[CLS]", "eos_token": "[SEP]"}
 _MORE = ("additional_special_tokens", "extra_special_tokens")
 # transformers, models/camembert/tokenization_camembert.py: the default of `additional_special_tokens`.
 UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
@@ -91,7 +95,7 @@ def special_tokens(
     tokens |= listed_tokens(folder / CONFIG, decoder)
     tokens = {content: tokens[content] for content in sorted(tokens, key=lambda content: _id(tokens[content]))}
     is_json = (folder / "tokenizer.json").is_file()
-    defaults = {} if kind in GENERIC else DEFAULTS
+    defaults = defaults_of(kind)
     for role in (*ROLE_ORDER, *named_tokens(stated)):
         token = stated.get(role, defaults.get(role))
         flags = token if isinstance(token, dict) else {"lstrip": role == "mask_token" and kind in CAMEMBERT}
@@ -104,6 +108,11 @@ def special_tokens(
             flags = token if isinstance(token, dict) else {}
             tokens.setdefault(flags.get("content", token) if flags else token, flags)
     return tokens
+
+
+def defaults_of(kind: object) -> Mapping[str, str]:
+    """The tokens of a class of tokenizers by their roles, where no file names others."""
+    return {} if kind in GENERIC else DEBERTA_DEFAULTS if kind in DEBERTA else DEFAULTS
 
 
 def stated_entries(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBERTA
 from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import XLM_ROBERTA
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import role_names
-from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import CAMEMBERT, GENERIC, ROLES
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import CAMEMBERT, DEBERTA, GENERIC, ROLES
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
@@ -182,25 +182,33 @@ def _write_settings(directory: Path, settings: Mapping[str, Any], roles: Mapping
 def _kind(options: dict[str, Any]) -> str:
     """The class of transformers whose ids these are."""
     vocabulary: list[str] = options["vocabulary"]
+    if options["normalizer"]:
+        return DEBERTA[0]
     return next((kind for kind, first in _FIRST.items() if vocabulary[: len(first)] == first), GENERIC[0])
 
 
 def _unigram_json(options: dict[str, Any]) -> str:
     """The content of `tokenizer.json`."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     vocabulary: Sequence[str] = options["vocabulary"]
     pieces = [(piece, score) for piece, score in zip(vocabulary, options["scores"], strict=True) if score is not None]
     unknown_id = vocabulary.index(options["unknown_token"])
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=unknown_id, byte_fallback=False))
+    marker = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), marker])
     if options["character_map"]:
         tokenizer.normalizer = normalizers.Precompiled(base64.b64decode(options["character_map"]))
-    parts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
+    elif options["normalizer"]:
+        spaces = normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " ")
+        strip = normalizers.Strip(left=False)
+        tokenizer.normalizer = normalizers.Sequence([spaces, normalizers.NFC(), strip])
+        tokenizer.pre_tokenizer = marker
     start, end = options["start_token"], options["separator_token"]
+    second = ["$B:1", f"{end}:1"] if options["num_pair_separators"] == 1 else [end, "$B", end]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=[start, "$A", end],
-        pair=[start, "$A", end, end, "$B", end],
+        pair=[start, "$A", end, *second],
         special_tokens=[(token, vocabulary.index(token)) for token in (start, end)],
     )
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
