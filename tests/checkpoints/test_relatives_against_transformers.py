@@ -23,7 +23,7 @@ from keras_bert_layers import (
 )
 from keras_bert_layers.checkpoints import load_report
 from keras_bert_layers.optimizers import adamw
-from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer
+from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer, SentencePieceTokenizer
 
 byte_pair_models = pytest.importorskip("byte_pair_models", reason="keras-hub brings the tokenizers library")
 pytestmark = [
@@ -268,6 +268,8 @@ def tokenizer_of(our_models, name):
         return BytePairTokenizer(*byte_pair_models.train(), stripping_tokens=["<mask>"])
     if name == "nomic_bert":
         return BertTokenizer(our_models.VOCABULARY, reference="huggingface")
+    if name.startswith("deberta_v2"):
+        return deberta_tokenizer()
     special = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
     return BertTokenizer(
         [*list(special.values())[:4], *our_models.VOCABULARY[5:], "<mask>"],
@@ -275,6 +277,19 @@ def tokenizer_of(our_models, name):
         added_tokens=[AddedToken("<mask>", lstrip=True, normalized=False, special=True)],
         num_pair_separators=2,
         reference="huggingface",
+    )
+
+
+def deberta_tokenizer():
+    models = pytest.importorskip("sentence_piece_models")
+    pieces = models.train("unigram", "nmt_nfkc", 300, **models.DEBERTA).pieces
+    return SentencePieceTokenizer(
+        [*(piece.piece for piece in pieces), "[MASK]"],
+        [*(piece.score for piece in pieces), None],
+        normalizer="nfc",
+        num_pair_separators=1,
+        **{"start_token": "[CLS]", "separator_token": "[SEP]", "pad_token": "[PAD]"},
+        **{"unknown_token": "[UNK]", "mask_token": "[MASK]"},
     )
 
 
@@ -289,7 +304,7 @@ def their_encoder(transformers, name, tokenizer, directory):
 
 def make_ours(our_models, name, kind):
     """A small random model of a relative with its tokenizer, of one of the kinds of `our_models`."""
-    if name in ("roberta", "mpnet", "modernbert", "nomic_bert"):
+    if name in ("roberta", "mpnet", "modernbert", "nomic_bert", "deberta_v2"):
         transformers, tokenizer = pytest.importorskip("transformers"), tokenizer_of(our_models, name)
         with tempfile.TemporaryDirectory() as directory:
             backbone = load_backbone(their_encoder(transformers, name, tokenizer, directory))
@@ -306,7 +321,7 @@ def make_ours(our_models, name, kind):
 
 @pytest.mark.parametrize("kind", ["classifier", "cross_encoder"])
 @pytest.mark.parametrize(
-    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "deberta_v2"]
 )
 def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     task = make_ours(our_models, name, kind)
@@ -327,7 +342,7 @@ def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    "name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert", "nomic_bert", "deberta_v2"]
 )
 def test_sentence_encoders(our_models, tmp_path, name):
     with warnings.catch_warnings():
@@ -355,7 +370,7 @@ for folder in sys.argv[2:]:
 @pytest.mark.slow
 def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_path):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
-    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert"]
+    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert", "nomic_bert", "deberta_v2"]
     for name in names:
         directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / name)
         load_task(directory).export(tmp_path / "served" / name)
@@ -376,7 +391,7 @@ def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_pa
         )
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert"])
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "nomic_bert", "deberta_v2", "deberta_v2_p2c"])
 def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, name):
     """PEFT reads what LoRA learned, and so does `load_task`."""
     peft = pytest.importorskip("peft")
@@ -424,7 +439,7 @@ def their_losses(torch, model, batches):
     return losses
 
 
-@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert"])
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean", "nomic_bert", "deberta_v2"])
 def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
     """Without dropout, the losses of fine-tuning are the same numbers."""
     values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
@@ -432,6 +447,8 @@ def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeyp
     values["num_hidden_layers"] = min(sizes["num_hidden_layers"], 3)  # of ModernBERT's, one or two near tokens only
     if name == "mpnet":
         del values["classifier_dropout"]
+    if name == "deberta_v2":
+        values["cls_dropout"] = values.pop("classifier_dropout")
     monkeypatch.setitem(RELATIVES, name, (beginning, beginning, {**sizes, **values, "initializer_range": 0.1}))
     model = make_theirs(torch, transformers, name, "ForSequenceClassification")
     model.save_pretrained(tmp_path)
