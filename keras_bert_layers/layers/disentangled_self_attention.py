@@ -112,25 +112,30 @@ class DisentangledSelfAttention(SelfAttention):
         kinds = {"position_key": self.content_to_position, "position_query": self.position_to_content}
         return [name for name, is_there in kinds.items() if is_there and not self.shares_projections]
 
+    @property
+    def num_products(self) -> int:
+        """How many products a score is the sum of."""
+        return 1 + self.content_to_position + self.position_to_content
+
     def scores(self, query: Tensor, key: Tensor, bias: Tensor | None = None) -> Any:
         """The three products, scaled; see the class and `SelfAttention.scores`."""
-        share = (1 + self.content_to_position + self.position_to_content) ** -0.5
+        share = self.num_products**-0.5
         query = query * share
         scores = super().scores(query, key, bias)
         num_queries, num_keys = ops.shape(query)[2], ops.shape(key)[2]
         vectors, indices = self.positions.between(num_queries, num_keys)
         vectors = self.vector_dropout_layer(vectors)
         if self.content_to_position:  # at the distances Q - 1, ..., -S
-            keys = self._of_heads(vectors, 1, ops.flip(indices[:-1], 0))
+            keys = self.heads_of(vectors, 1, ops.flip(indices[:-1], 0))
             scores = scores + _shifted(super().scores(query, keys), num_keys)
         if self.position_to_content:  # at the distances 1 - S, ..., Q
-            queries = self._of_heads(vectors, 0, indices[1:])
+            queries = self.heads_of(vectors, 0, indices[1:])
             of_keys = _shifted(super().scores(key * share, queries), num_queries)  # [B, N, S, Q]
             scores = scores + ops.swapaxes(of_keys, -1, -2)
         return scores
 
-    def _of_heads(self, vectors: Tensor, part: int, indices: Tensor) -> Any:
-        """The queries (part 0) or keys (part 1) of positions, `[1, N, len(indices), D]`."""
+    def heads_of(self, vectors: Tensor, part: int, indices: Tensor) -> Any:
+        """The queries (part 0) or keys (part 1) of vectors `[R, H]` at some indices, `[1, N, len(indices), D]`."""
         width = vectors.shape[-1]
         if not self.shares_projections:
             projected = (self.position_key if part else self.position_query)(vectors)

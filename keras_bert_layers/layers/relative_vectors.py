@@ -29,6 +29,8 @@ class RelativeVectors(Positions):
         layer_norm_epsilon: added to the variance in that LayerNorm.
         keeps_position_embedding: whether the encoder has BERT's trained position embedding too.
         initializer_range: standard deviation of the initial vectors.
+        max_sequence_length: length of the longest sequence in an ONNX file; a `BertBackbone` gives its part the
+            config's.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Raises:
@@ -53,6 +55,7 @@ class RelativeVectors(Positions):
         layer_norm_epsilon: float = 1e-7,
         keeps_position_embedding: bool = False,
         initializer_range: float = 0.02,
+        max_sequence_length: int = 512,
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
@@ -66,6 +69,7 @@ class RelativeVectors(Positions):
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.keeps_position_embedding = checks.boolean(owner, "keeps_position_embedding", keeps_position_embedding)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+        self.max_sequence_length = checks.positive_integer(owner, "max_sequence_length", max_sequence_length)
 
     @property
     def span(self) -> int:

@@ -1,12 +1,12 @@
-"""ModernBERT-base or NomicBERT beside sentence-transformers on the CPU: mixed lengths, and texts of up to 8,192 tokens.
+"""ModernBERT, NomicBERT or DeBERTa beside sentence-transformers on the CPU: mixed lengths, and long texts.
 
     python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--nomic] [--rounds 5] [--texts 64]
 
 Both read the same directory: a sentence encoder of these sizes with random weights, and a tokenizer of 20,000 tokens
 learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns in one
-process, after a check that their vectors are equal; sentence-transformers runs with sdpa at the best of three sizes of
-a batch. The long texts are measured in a process each, after a short one; memory is the peak above what was held then.
-Linux only.
+process, after a check that their vectors are equal; sentence-transformers runs with sdpa, which its DeBERTa does not
+have, at the best of three sizes of a batch. The long texts, of up to 8,192 tokens, are measured in a process each,
+after a short one; memory is the peak above what was held then. DeBERTa reads no long texts. Linux only.
 """
 
 from __future__ import annotations
@@ -65,6 +65,47 @@ def write_nomic(articles: list[str], directory: Path) -> None:
         feed_forward=GatedFeedForward(3072, activation="silu", use_bias=False),
     )
     preprocessor = kbl.BertPreprocessor(tokenizer, ALL)
+    encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config, parts=parts), "mean", preprocessor=preprocessor)
+    kbl.save_huggingface(encoder, directory)
+
+
+def write_deberta(articles: list[str], directory: Path) -> None:
+    """A directory of sentence-transformers, of the sizes of deberta-v3-base."""
+    import keras
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    import keras_bert_layers as kbl
+    from keras_bert_layers.layers import DisentangledSelfAttention, EncoderParts, RelativeVectors
+    from keras_bert_layers.preprocessing import SentencePieceTokenizer
+
+    library = Tokenizer(models.Unigram())
+    library.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    settings = {"special_tokens": special, "unk_token": "[UNK]", "show_progress": False}
+    library.train_from_iterator(articles, trainers.UnigramTrainer(vocab_size=NUM_TOKENS, **settings))
+    pieces = json.loads(library.to_str())["model"]["vocab"]
+    roles = dict(zip(("pad", "start", "separator", "unknown", "mask"), [*special, "[MASK]"], strict=True))
+    tokenizer = SentencePieceTokenizer(
+        [*(piece for piece, _ in pieces), "[MASK]"],
+        [*(score for _, score in pieces), None],
+        normalizer="nfc",
+        num_pair_separators=1,
+        **{f"{role}_token": token for role, token in roles.items()},
+    )
+    keras.utils.set_random_seed(1)
+    config = kbl.BertConfig(
+        vocabulary_size=tokenizer.vocabulary_size(),
+        hidden_dim=768,
+        num_layers=12,
+        num_heads=12,
+        intermediate_dim=3072,
+        num_segments=0,
+        layer_norm_epsilon=1e-7,
+        pooler_activation="gelu_erf",
+    )
+    attention = DisentangledSelfAttention(12, shares_projections=True, dropout=0.1, vector_dropout=0.1)
+    parts = EncoderParts(attention=attention, positions=RelativeVectors(num_buckets=256, normalize=True))
+    preprocessor = kbl.BertPreprocessor(tokenizer, 512)
     encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config, parts=parts), "mean", preprocessor=preprocessor)
     kbl.save_huggingface(encoder, directory)
 
@@ -132,7 +173,9 @@ def contender(name: str, directory: str) -> Any:
         return lambda texts, _: encoder.predict(texts, verbose=0)
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(directory, device="cpu", model_kwargs={"attn_implementation": "sdpa"})
+    is_deberta = json.loads(Path(directory, "config.json").read_text("utf-8"))["model_type"] == "deberta-v2"
+    options = {"attn_implementation": "eager" if is_deberta else "sdpa"}
+    model = SentenceTransformer(directory, device="cpu", model_kwargs=options)
     return lambda texts, size: model.encode(texts, batch_size=size, show_progress_bar=False)
 
 
@@ -177,6 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of wikipedia-2006-articles.txt.gz")
     parser.add_argument("--nomic", action="store_true", help="NomicBERT in place of ModernBERT")
+    parser.add_argument("--deberta", action="store_true", help="DeBERTa-v3 in its place, mixed lengths only")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
@@ -186,7 +230,8 @@ def main() -> None:
         return
     articles, draw = read_texts(options.data), random.Random(1)
     with tempfile.TemporaryDirectory() as directory:
-        (write_nomic if options.nomic else write_encoder)(articles, Path(directory, "encoder"))
+        write = write_deberta if options.deberta else write_nomic if options.nomic else write_encoder
+        write(articles, Path(directory, "encoder"))
         import keras_bert_layers as kbl
 
         tokenizer = kbl.load_tokenizer(Path(directory, "encoder"))
@@ -197,6 +242,8 @@ def main() -> None:
             for text in tokenizer.detokenize([row[:n] for row, n in zip(ids, lengths, strict=True)]).numpy()
         ]
         mixed(str(Path(directory, "encoder")), texts, options.rounds)
+        if options.deberta:
+            return
         whole = tokenizer.tokenize(" ".join(articles)[: 12 * ALL]).numpy().tolist()
         print("| tokens | ours, s | MiB | theirs, s | MiB |\n|--:|--:|--:|--:|--:|")
         for length in LENGTHS:

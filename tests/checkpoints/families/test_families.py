@@ -125,7 +125,7 @@ def inputs(family, directory):
     token_ids = np.where(
         mask, rng.integers(8, config.get("vocab_size") if family.vocabulary else 300, mask.shape), padding
     )
-    segment_ids = rng.integers(0, config.get("type_vocab_size", 1), mask.shape) * mask
+    segment_ids = rng.integers(0, max(config.get("type_vocab_size", 1), 1), mask.shape) * mask
     arrays = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": mask}
     return {name: values.astype("int32") for name, values in arrays.items()}
 
