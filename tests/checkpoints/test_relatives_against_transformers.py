@@ -24,6 +24,7 @@ from keras_bert_layers import (
 from keras_bert_layers.checkpoints import load_report
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer, SentencePieceTokenizer
+from keras_bert_layers.tasks import zero_shot
 
 byte_pair_models = pytest.importorskip("byte_pair_models", reason="keras-hub brings the tokenizers library")
 pytestmark = [
@@ -472,6 +473,29 @@ def test_distances_of_mpnet(transformers):
     torch = pytest.importorskip("torch")
     theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(torch.tensor(distances))
     np.testing.assert_array_equal(RelativePositionBias().buckets(distances), theirs)
+
+
+def test_zero_shot_and_attributions_of_deberta(torch, transformers, our_models, tmp_path):
+    """Its NLI classifiers do what they are mostly loaded for."""
+    names = ["entailment", "neutral", "contradiction"]
+    task = make_ours(our_models, "deberta_v2", "classifier")
+    labels = {"id2label": dict(enumerate(names)), "label2id": {name: index for index, name in enumerate(names)}}
+    directory = save_huggingface(task, tmp_path / "nli")
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps({**config, **labels}))
+    task = load_task(directory)
+    pipeline = transformers.pipeline("zero-shot-classification", str(directory))
+    texts, candidates = ["a b", "c"], ["a", "b", "d"]  # rows hold 11 pieces
+    for several in (False, True):
+        found = zero_shot(task, texts, candidates, "{}", multi_label=several)
+        answers = pipeline(texts, candidates, hypothesis_template="{}", multi_label=several)
+        for row, answer in zip(found, answers, strict=True):
+            expected = dict(zip(answer["labels"], answer["scores"], strict=True))
+            np.testing.assert_allclose(row, [expected[name] for name in candidates], rtol=0, atol=TOLERANCE)
+    explained = task.attribute((["a b"], ["c"]), "entailment")[0]
+    assert list(explained.words) == ["a", "b", "c"]
+    assert abs(explained.error) < 1e-3
+    assert np.abs(explained.scores).max() > 1e-3
 
 
 def test_rows_of_deberta(transformers):
