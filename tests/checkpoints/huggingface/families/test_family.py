@@ -62,7 +62,7 @@ def test_one_name_for_the_bias_of_a_decoder_of_its_own():
         "generator_lm_head.bias",
         *["lm_head.decoder.bias"] * 3,
         "decoder.bias",
-        name,
+        *[name] * 2,
     ]
 
 
