@@ -54,6 +54,7 @@ _REGISTERED = {
     "Pooler": "layers",
     "RankNet": "losses",
     "RelativePositionBias": "layers",
+    "RelativeVectors": "layers",
     "RotaryPositions": "layers",
     "ScalarMix": "layers",
     "SelfAttention": "layers",

@@ -116,6 +116,16 @@ def layer_outputs(found):
         randomise(near)
         found[f"window:{name}:blocks"] = to_numpy(near(hidden, MASK))
         found[f"window:{name}:own"] = to_numpy(near(hidden, MASK, return_attention_scores=True)[0])
+    for shares in (False, True):
+        vectors = layers.RelativeVectors(num_buckets=4, max_distance=5, name="positions")
+        apart = layers.DisentangledSelfAttention(3, positions=vectors, shares_projections=shares, name="attention")
+        apart.build(hidden.shape)
+        randomise(apart)
+        prefix = f"disentangled:{shares}"
+        found.update({f"{prefix}:weight:{each.path.split('attention/')[-1]}": to_numpy(each) for each in apart.weights})
+        found[f"{prefix}:scores"] = to_numpy(apart(hidden, MASK, return_attention_scores=True)[1])
+        found[f"{prefix}:first"] = to_numpy(apart(hidden, MASK, first_token_only=True))
+        found[f"{prefix}:own"] = to_numpy(apart(hidden, MASK))
     block = layers.TransformerEncoderBlock(3, 11, normalize_first=True, activation="gelu_tanh")
     block.build(hidden.shape)
     randomise(block)

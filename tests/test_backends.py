@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import disentangled_reference
 import numpy as np
 import pytest
 
@@ -132,6 +133,20 @@ def test_encoder_parts(name, found, inputs, numpy_bert):
     rows = MASK.any(axis=1)
     np.testing.assert_allclose(found[f"parts:{name}"][rows], expected[rows], atol=EQUAL)
     assert (found["parts:moved"] > 0).all()
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_disentangled_attention(shares, found):
+    prefix = f"disentangled:{shares}"
+    beginning = f"{prefix}:weight:"
+    weights = {key.removeprefix(beginning): value for key, value in found.items() if key.startswith(beginning)}
+    rows = [0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]  # of the distances -6 to 6
+    vectors, options = weights["positions/vectors"], {"kinds": ("c2p", "p2c"), "shares": shares}
+    expected = disentangled_reference.probabilities(
+        found["hidden"][:2], weights, lambda distance: rows[distance + 6], vectors, MASK[:2], 3, **options
+    )
+    np.testing.assert_allclose(found[f"{prefix}:scores"][:2], expected, atol=EQUAL)
+    np.testing.assert_allclose(found[f"{prefix}:first"], found[f"{prefix}:own"][:, 0], atol=EQUAL)
 
 
 def test_training(found):

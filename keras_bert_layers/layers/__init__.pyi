@@ -6,6 +6,7 @@ from keras_bert_layers.layers.classification_head import TokenClassificationHead
 from keras_bert_layers.layers.conditional_random_field import ConditionalRandomField as ConditionalRandomField
 from keras_bert_layers.layers.dense import gelu_erf as gelu_erf
 from keras_bert_layers.layers.dense import gelu_tanh as gelu_tanh
+from keras_bert_layers.layers.disentangled_self_attention import DisentangledSelfAttention as DisentangledSelfAttention
 from keras_bert_layers.layers.encoder_parts import EncoderParts as EncoderParts
 from keras_bert_layers.layers.encoder_parts import LocalAttention as LocalAttention
 from keras_bert_layers.layers.feed_forward import FeedForward as FeedForward
@@ -18,6 +19,7 @@ from keras_bert_layers.layers.positions import Positions as Positions
 from keras_bert_layers.layers.positions import RelativePositionBias as RelativePositionBias
 from keras_bert_layers.layers.positions import RotaryPositions as RotaryPositions
 from keras_bert_layers.layers.positions import SinusoidalPositions as SinusoidalPositions
+from keras_bert_layers.layers.relative_vectors import RelativeVectors as RelativeVectors
 from keras_bert_layers.layers.scalar_mix import ScalarMix as ScalarMix
 from keras_bert_layers.layers.self_attention import SelfAttention as SelfAttention
 from keras_bert_layers.layers.sequence_pooling import SequencePooling as SequencePooling

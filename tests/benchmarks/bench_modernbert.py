@@ -1,12 +1,12 @@
-"""ModernBERT, NomicBERT, GTE or ALBERT beside sentence-transformers on the CPU: mixed lengths, and up to 8,192 tokens.
+"""ModernBERT, NomicBERT, GTE, ALBERT or DeBERTa beside sentence-transformers on the CPU: mixed lengths, long texts.
 
     python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--family gte] [--rounds 5] [--texts 64]
 
 Both read the same directory: a sentence encoder of these sizes with random weights, and a tokenizer of 20,000 tokens
 learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns in one
-process, after a check that their vectors are equal; sentence-transformers runs with sdpa at the best of three sizes of
-a batch. The long texts are measured in a process each, after a short one; memory is the peak above what was held then;
-ALBERT, of base-v2's sizes, reads none. Linux only.
+process, after a check that their vectors are equal; sentence-transformers runs with sdpa, which its DeBERTa does not
+have, at the best of three sizes of a batch. The long texts, of up to 8,192 tokens, are measured in a process each,
+after a short one; memory is the peak above what was held then. ALBERT and DeBERTa read no long texts. Linux only.
 """
 
 from __future__ import annotations
@@ -119,6 +119,47 @@ def write_albert(articles: list[str], directory: Path) -> None:
     kbl.save_huggingface(encoder, directory)
 
 
+def write_deberta(articles: list[str], directory: Path) -> None:
+    """A directory of sentence-transformers, of the sizes of deberta-v3-base."""
+    import keras
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    import keras_bert_layers as kbl
+    from keras_bert_layers.layers import DisentangledSelfAttention, EncoderParts, RelativeVectors
+    from keras_bert_layers.preprocessing import SentencePieceTokenizer
+
+    library = Tokenizer(models.Unigram())
+    library.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    settings = {"special_tokens": special, "unk_token": "[UNK]", "show_progress": False}
+    library.train_from_iterator(articles, trainers.UnigramTrainer(vocab_size=NUM_TOKENS, **settings))
+    pieces = json.loads(library.to_str())["model"]["vocab"]
+    roles = dict(zip(("pad", "start", "separator", "unknown", "mask"), [*special, "[MASK]"], strict=True))
+    tokenizer = SentencePieceTokenizer(
+        [*(piece for piece, _ in pieces), "[MASK]"],
+        [*(score for _, score in pieces), None],
+        normalizer="nfc",
+        num_pair_separators=1,
+        **{f"{role}_token": token for role, token in roles.items()},
+    )
+    keras.utils.set_random_seed(1)
+    config = kbl.BertConfig(
+        vocabulary_size=tokenizer.vocabulary_size(),
+        hidden_dim=768,
+        num_layers=12,
+        num_heads=12,
+        intermediate_dim=3072,
+        num_segments=0,
+        layer_norm_epsilon=1e-7,
+        pooler_activation="gelu_erf",
+    )
+    attention = DisentangledSelfAttention(12, shares_projections=True, dropout=0.1, vector_dropout=0.1)
+    parts = EncoderParts(attention=attention, positions=RelativeVectors(num_buckets=256, normalize=True))
+    preprocessor = kbl.BertPreprocessor(tokenizer, 512)
+    encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config, parts=parts), "mean", preprocessor=preprocessor)
+    kbl.save_huggingface(encoder, directory)
+
+
 def write_encoder(articles: list[str], directory: Path) -> None:
     """A directory of sentence-transformers, of the sizes of ModernBERT-base."""
     import keras
@@ -182,7 +223,9 @@ def contender(name: str, directory: str) -> Any:
         return lambda texts, _: encoder.predict(texts, verbose=0)
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(directory, device="cpu", model_kwargs={"attn_implementation": "sdpa"})
+    is_deberta = json.loads(Path(directory, "config.json").read_text("utf-8"))["model_type"] == "deberta-v2"
+    options = {"attn_implementation": "eager" if is_deberta else "sdpa"}
+    model = SentenceTransformer(directory, device="cpu", model_kwargs=options)
     return lambda texts, size: model.encode(texts, batch_size=size, show_progress_bar=False)
 
 
@@ -226,7 +269,8 @@ def main() -> None:
     """Reads the arguments, makes the encoder, and measures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of wikipedia-2006-articles.txt.gz")
-    parser.add_argument("--family", choices=("modernbert", "nomic_bert", "gte", "albert"), default="modernbert")
+    families = ("modernbert", "nomic_bert", "gte", "albert", "deberta")
+    parser.add_argument("--family", choices=families, default="modernbert")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
@@ -238,8 +282,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         if options.family == "modernbert":
             write_encoder(articles, Path(directory, "encoder"))
-        elif options.family == "albert":
-            write_albert(articles, Path(directory, "encoder"))
+        elif options.family in ("albert", "deberta"):
+            write = write_albert if options.family == "albert" else write_deberta
+            write(articles, Path(directory, "encoder"))
         else:
             write_rotary(articles, Path(directory, "encoder"), options.family)
         import keras_bert_layers as kbl
@@ -252,7 +297,7 @@ def main() -> None:
             for text in tokenizer.detokenize([row[:n] for row, n in zip(ids, lengths, strict=True)]).numpy()
         ]
         mixed(str(Path(directory, "encoder")), texts, options.rounds)
-        if options.albert:
+        if options.family in ("albert", "deberta"):
             return
         whole = tokenizer.tokenize(" ".join(articles)[: 12 * ALL]).numpy().tolist()
         print("| tokens | ours, s | MiB | theirs, s | MiB |\n|--:|--:|--:|--:|--:|")

@@ -26,6 +26,7 @@ from keras_bert_layers import (
 from keras_bert_layers.checkpoints import load_report
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer, SentencePieceTokenizer
+from keras_bert_layers.tasks import zero_shot
 
 byte_pair_models = pytest.importorskip("byte_pair_models", reason="keras-hub brings the tokenizers library")
 pytestmark = [
@@ -80,8 +81,19 @@ LINEAR = {"rope_type": "linear", "rope_theta": 50.0, "factor": 8 ** (2 / 6)}
 # v2's activation, and v1's.
 ALBERT = {**BERT_SIZES, "num_hidden_layers": 3, "embedding_size": 10, "type_vocab_size": 3, "layer_norm_eps": 1e-7}
 ALBERT |= {"classifier_dropout_prob": 0.25, "hidden_dropout_prob": 0.2}
+DEBERTA = {
+    **BERT_SIZES,
+    **{"relative_attention": True, "position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True},
+    **{"pos_att_type": "p2c|c2p", "position_biased_input": False, "cls_dropout": 0.25, "layer_norm_eps": 1e-5},
+}
+# Without buckets, as in DeBERTa-v2, with one of two products, and with segments.
+DEBERTA_WIDE = {
+    **DEBERTA,
+    **{"position_buckets": -1, "max_relative_positions": 12, "norm_rel_ebd": "none", "share_att_key": False},
+    **{"position_biased_input": True, "type_vocab_size": 3, "hidden_act": "gelu_new", "pooler_hidden_act": "tanh"},
+}
 # Relatives with parts or embeddings of their own.
-OWN_PARTS = ["mpnet", "modernbert", "nomic_bert", "gte", "jina_segments", "albert"]
+OWN_PARTS = ["mpnet", "modernbert", "nomic_bert", "gte", "jina_segments", "albert", "deberta_v2"]
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -120,6 +132,12 @@ RELATIVES = {
     ),
     "albert": ("Albert", "Albert", ALBERT),
     "albert_v1": ("Albert", "Albert", {**ALBERT, "hidden_act": "gelu", "attention_probs_dropout_prob": 0.3}),
+    "deberta_v2": ("DebertaV2", "DebertaV2", DEBERTA),
+    "deberta_v2_wide": ("DebertaV2", "DebertaV2", DEBERTA_WIDE),
+    "deberta_v2_c2p": ("DebertaV2", "DebertaV2", {**DEBERTA_WIDE, "pos_att_type": ["c2p"], "share_att_key": True}),
+    "deberta_v2_p2c": ("DebertaV2", "DebertaV2", {**DEBERTA, "pos_att_type": ["p2c"], "share_att_key": False}),
+    "deberta_v2_none": ("DebertaV2", "DebertaV2", {**DEBERTA, "pos_att_type": []}),
+    "deberta_v2_head": ("DebertaV2", "DebertaV2", {**DEBERTA, "legacy": False}),
     "modernbert_mean": (
         "ModernBert",
         "ModernBert",
@@ -145,6 +163,8 @@ CASES = [
     *(("jina", head) for head in TASKS if "Choice" not in head),
     *(("jina_segments", head) for head in ("Model", "ForMaskedLM")),
     *(("gte_linear", head) for head in ("Model", "ForMaskedLM")),
+    *((name, head) for name in ("deberta_v2", "deberta_v2_wide") for head in TASKS),
+    *((f"deberta_v2_{kind}", "Model") for kind in ("c2p", "p2c", "none")),
     *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
     *(("albert_v1", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
@@ -269,6 +289,7 @@ def test_both_ways(torch, transformers, inputs, tmp_path, name, head):
         "summary_last_dropout",
         "classifier_dropout",
         "classifier_dropout_prob",
+        "cls_dropout",
         "pad_token_id",
     ):
         if key in read_again:
@@ -285,6 +306,8 @@ def tokenizer_of(our_models, name):
         return BertTokenizer(our_models.VOCABULARY, reference="huggingface")
     if name == "albert":
         return albert_tokenizer()
+    if name.startswith("deberta_v2"):
+        return deberta_tokenizer()
     special = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
     return BertTokenizer(
         [*list(special.values())[:4], *our_models.VOCABULARY[5:], "<mask>"],
@@ -306,6 +329,20 @@ def albert_tokenizer():
         special_tokens=["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"],
         **{"start_token": "[CLS]", "separator_token": "[SEP]", "mask_token": "[MASK]"},
         **{"normalizer": "quotes_nfkd_lowercase", "num_pair_separators": 1},
+    )
+
+
+@functools.cache
+def deberta_tokenizer():
+    models = pytest.importorskip("sentence_piece_models")
+    pieces = models.train("unigram", "nmt_nfkc", 300, **models.DEBERTA).pieces
+    return SentencePieceTokenizer(
+        [*(piece.piece for piece in pieces), "[MASK]"],
+        [*(piece.score for piece in pieces), None],
+        normalizer="nfc",
+        num_pair_separators=1,
+        **{"start_token": "[CLS]", "separator_token": "[SEP]", "pad_token": "[PAD]"},
+        **{"unknown_token": "[UNK]", "mask_token": "[MASK]"},
     )
 
 
@@ -403,7 +440,7 @@ def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_pa
         )
 
 
-@pytest.mark.parametrize("name", ["roberta", *OWN_PARTS])
+@pytest.mark.parametrize("name", ["roberta", *OWN_PARTS, "deberta_v2_p2c"])
 def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, name):
     """PEFT reads what LoRA learned, and so does `load_task`."""
     peft = pytest.importorskip("peft")
@@ -461,6 +498,8 @@ def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeyp
         del values["classifier_dropout"]
     if name == "albert":
         values["classifier_dropout_prob"] = values.pop("classifier_dropout")
+    if name == "deberta_v2":
+        values["cls_dropout"] = values.pop("classifier_dropout")
     monkeypatch.setitem(RELATIVES, name, (beginning, beginning, {**sizes, **values, "initializer_range": 0.1}))
     model = make_theirs(torch, transformers, name, "ForSequenceClassification")
     model.save_pretrained(tmp_path)
@@ -506,6 +545,63 @@ def test_distances_of_mpnet(transformers):
     torch = pytest.importorskip("torch")
     theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(torch.tensor(distances))
     np.testing.assert_array_equal(RelativePositionBias().buckets(distances), theirs)
+
+
+def test_zero_shot_and_attributions_of_deberta(torch, transformers, our_models, tmp_path):
+    """Its NLI classifiers do what they are mostly loaded for."""
+    names = ["entailment", "neutral", "contradiction"]
+    task = make_ours(our_models, "deberta_v2", "classifier")
+    labels = {"id2label": dict(enumerate(names)), "label2id": {name: index for index, name in enumerate(names)}}
+    directory = save_huggingface(task, tmp_path / "nli")
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps({**config, **labels}))
+    task = load_task(directory)
+    pipeline = transformers.pipeline("zero-shot-classification", str(directory))
+    texts, candidates = ["a b", "c"], ["a", "b", "d"]  # rows hold 11 pieces
+    for several in (False, True):
+        found = zero_shot(task, texts, candidates, "{}", multi_label=several)
+        answers = pipeline(texts, candidates, hypothesis_template="{}", multi_label=several)
+        for row, answer in zip(found, answers, strict=True):
+            expected = dict(zip(answer["labels"], answer["scores"], strict=True))
+            np.testing.assert_allclose(row, [expected[name] for name in candidates], rtol=0, atol=TOLERANCE)
+    explained = task.attribute((["a b"], ["c"]), "entailment")[0]
+    assert list(explained.words) == ["a", "b", "c"]
+    assert abs(explained.error) < 1e-3
+    assert np.abs(explained.scores).max() > 1e-3
+
+
+def test_rows_of_deberta(transformers):
+    """Each distance has the vector that it has in transformers, in sizes where rounding may differ."""
+    from keras_bert_layers.layers import RelativeVectors
+
+    torch = pytest.importorskip("torch")
+    theirs = transformers.models.deberta_v2.modeling_deberta_v2.make_log_bucket_position
+    distances = np.arange(-1100, 1101)
+    for buckets, longest in ((256, 512), (8, 19), (7, 40), (2, 3), (100, 1000), (511, 513)):
+        expected = torch.clamp(theirs(torch.tensor(distances), buckets, longest).long() + buckets, 0, 2 * buckets - 1)
+        found = RelativeVectors(num_buckets=buckets, max_distance=longest).rows(distances)
+        np.testing.assert_array_equal(found, expected.numpy())
+
+
+@pytest.mark.parametrize("states_it", [True, False])
+def test_the_other_masked_language_model_of_deberta(torch, transformers, inputs, tmp_path, states_it):
+    """The released files have its head, and no key for it: transformers makes a random one of the other kind."""
+    model = make_theirs(torch, transformers, "deberta_v2_head", "ForMaskedLM")
+    model.save_pretrained(tmp_path / "theirs")
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    if not states_it:
+        del config["legacy"], config["architectures"]
+        (tmp_path / "theirs" / "config.json").write_text(json.dumps(config))
+        _, loading = transformers.DebertaV2ForMaskedLM.from_pretrained(tmp_path / "theirs", output_loading_info=True)
+        assert {"lm_predictions.lm_head.bias"} <= set(loading["unexpected_keys"])
+        assert {"cls.predictions.bias"} <= set(loading["missing_keys"])
+    batch = batch_for(model.config, inputs)
+    expected = their_outputs(torch, model, batch)
+    ours = load_task(tmp_path / "theirs", preprocessor=None)
+    assert_same(our_outputs("ForMaskedLM", ours, batch), expected, batch)
+    save_huggingface(ours, tmp_path / "ours")
+    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "ours").eval()
+    assert_same(their_outputs(torch, again, batch), expected, batch)
 
 
 def test_generators_and_discriminators(torch, transformers, inputs, tmp_path):

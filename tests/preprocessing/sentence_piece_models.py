@@ -22,6 +22,23 @@ ALBERT = {
     **{"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": "[CLS],[SEP],[MASK]"},
     "user_defined_symbols": ["(", ")", '"', "-", ".", "–", "£", "€"],
 }
+# DeBERTa's special tokens, as arguments of `sentencepiece`; its tokenizer adds [MASK].
+DEBERTA = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+DEBERTA |= {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u200a\u2028\u202f\u3000\x1c\u180e"
+HARD_FOR_DEBERTA = [
+    *SPACES,
+    *SPACES,
+    "[MASK]",
+    "[CLS]",
+    "▁",
+    "▁",
+    "\u0301",
+    "\u1100\u1161\u11a8",
+    "각",
+    "\u0344",
+    "<0x41>",
+]
 
 
 def train(kind, normalization, vocabulary_size=900, **options):
@@ -66,10 +83,22 @@ def library(pieces, character_map=b"", stripping=("<mask>",), *, unknown_id=3, s
     return tokenizer
 
 
-def hard_texts(number, seed):
+def library_of_deberta(pieces):
+    """The same for DeBERTa."""
+    normalizers, pre_tokenizers = tokenizers.normalizers, tokenizers.pre_tokenizers
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, unk_id=3, byte_fallback=False))
+    spaces = normalizers.Replace(tokenizers.Regex(r"\s{2,}|[\n\r\t]"), " ")
+    parts = [spaces, normalizers.NFC(), normalizers.Strip(left=False, right=True)]
+    tokenizer.normalizer = normalizers.Sequence(parts)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.add_special_tokens(["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"])
+    return tokenizer
+
+
+def hard_texts(number, seed, hard=HARD):
     """Texts of marks, ligatures, special tokens, whitespace and runs of equal characters."""
     draw = random.Random(seed)
     return [
-        "".join(draw.choice(MARKS) if draw.random() < 0.3 else draw.choice(HARD) for _ in range(draw.randrange(1, 14)))
+        "".join(draw.choice(MARKS) if draw.random() < 0.3 else draw.choice(hard) for _ in range(draw.randrange(1, 14)))
         for _ in range(number)
     ]

@@ -155,6 +155,8 @@ def config_to_huggingface(config: BertConfig, parts: EncoderParts | None = None)
     values = {key: getattr(config, name) for key, name in TRANSFORMERS_NAMES.items()}
     values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
     family = family_of(config, parts)
+    if family.pooler_key:
+        values[family.pooler_key] = _WRITTEN_ACTIVATIONS.get(config.pooler_activation)
     stated = {} if parts is None else family.parts.written(parts, config) or {}
     return {**family.own_values("config_to_huggingface", values, config), **stated}
 
@@ -165,6 +167,8 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     family = checked_family(values)
     bert_values = family.bert_values(READER, values)
     keys.check_only(READER, bert_values, _ONLY, _REASONS)
+    pooler = values.get(family.pooler_key, "gelu")
+    checks.one_of(READER, family.pooler_key, pooler, list(_ACTIVATIONS))
     if values.get("auto_map") is not None:
         warnings.warn(
             f"`{READER}`: `auto_map` names code of the checkpoint's own, which is never run. The model is read as a "
@@ -174,7 +178,7 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **named_fields(READER, bert_values, TRANSFORMERS_NAMES, _ACTIVATIONS),
         "position_offset": family.position_offset(READER, values),
-        "pooler_activation": family.pooler_activation,
+        "pooler_activation": _ACTIVATIONS[pooler] if family.pooler_key else family.pooler_activation,
     }
 
 

@@ -19,7 +19,7 @@ _SMALL = re.compile(
     r"|modules|sentence_bert_config|config_sentence_transformers"  # sentence-transformers
     r"|adapter_config"  # PEFT
     r"|metadata|preprocessor|task)\.json"  # KerasHub
-    r"|vocab\.txt|(?:sentencepiece|sentencepiece\.bpe|spiece|tokenizer)\.model"
+    r"|vocab\.txt|(?:sentencepiece|sentencepiece\.bpe|spiece|spm|tokenizer)\.model"
 )
 _KERASHUB_VOCABULARY = "assets/tokenizer/vocabulary.txt"
 

@@ -113,6 +113,8 @@ def check_sizes(rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: Tens
         "encoder_block_0/attention/query_key_value/kernel": (hidden, 3 * hidden),
         "encoder_block_0/feed_forward/intermediate/kernel": (hidden, _inner_width(checkpoint)),
     }
+    span = getattr(checkpoint.parts and checkpoint.parts.positions, "span", 0)
+    shapes["positions/vectors"] = (2 * span, hidden)
     for match in _matches(rows, checkpoint.stored_names(tensors.infos), checkpoint)[0]:
         if match.row.ours in shapes:
             _check_tensor(match, shapes[match.row.ours], tensors, checkpoint)

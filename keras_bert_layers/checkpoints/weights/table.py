@@ -198,6 +198,11 @@ RELATIVE_POSITION_ROWS = (
     WeightRow("positions/bucket_bias", huggingface=StoredWeight("encoder.relative_attention_bias.weight")),
 )
 
+# DeBERTa's vectors of distances, [rows, H], with a LayerNorm; and the products with them in each block.
+RELATIVE_VECTOR_ROWS = (WeightRow("positions/vectors", huggingface=StoredWeight("encoder.rel_embeddings.weight")),)
+RELATIVE_NORM_ROWS = _layer(_NORM, "positions/layer_norm", None, None, "encoder.LayerNorm")  # [H] [H]
+_POSITION_NAMES = {"position_key": "pos_key_proj", "position_query": "pos_query_proj"}
+
 # ModernBERT's LayerNorm after its last block.
 FINAL_NORM_ROWS = _layer(_NORM, "final_layer_norm", None, None, "encoder.final_layer_norm")  # [H] [H]
 
@@ -258,8 +263,11 @@ SPAN_ROWS = _layer(_OUTPUT, "span_head/dense", "cls/squad/", None, "qa_outputs")
 MULTIPLE_CHOICE_ROWS = _layer(_DENSE, "multiple_choice_head/dense", None, None, "classifier")  # [H, 1] [1]
 
 
-def _block_rows(index: int, *, is_merged: bool, has_gate: bool) -> Iterator[WeightRow]:
-    """The rows of an encoder block; without `is_merged`, each product of a merged kernel has a tensor of its own."""
+def _block_rows(index: int, *, is_merged: bool, has_gate: bool, projections: Iterable[str]) -> Iterator[WeightRow]:
+    """The rows of an encoder block; without `is_merged`, each product of a merged kernel has a tensor of its own.
+
+    `projections` are the names of those of positions.
+    """
 
     def layer(weights: _Ends, ours: str, name: str, kerashub: str) -> tuple[WeightRow, ...]:
         google = f"bert/encoder/layer_{index}/{name}"
@@ -271,6 +279,8 @@ def _block_rows(index: int, *, is_merged: bool, has_gate: bool) -> Iterator[Weig
             yield dataclasses.replace(row, part_index=part)
     if is_merged:  # [H, 3 H] [3 H]
         yield from layer(_DENSE, "attention/query_key_value", "attention/self/query_key_value", "none")
+    for name in projections:  # [H, H] [H]
+        yield from layer(_DENSE, f"attention/{name}", f"attention/self/{_POSITION_NAMES[name]}", "none")
     # [H, H] [H]
     yield from layer(_HEADS_IN, "attention/output", "attention/output/dense", "self_attention_layer/attention_output")
     # [H] [H]
@@ -302,23 +312,32 @@ TOKEN_PROJECTION_ROWS = dense_projection_rows(1)[:1]  # [H, W]
 
 def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
     """The rows of an encoder's weights except those of the pooler, which some checkpoints do not have."""
-    has_positions, has_table = True, False
-    if parts is not None and parts.positions is not None:
-        has_positions = has_table = parts.positions.keeps_position_embedding
+    positions = None if parts is None else parts.positions
+    has_positions = positions is None or positions.keeps_position_embedding
     is_absent = {1: not config.num_segments, 2: not has_positions}
     rows = [row for index, row in enumerate(EMBEDDING_ROWS) if not is_absent.get(index)]
     rows += () if config.embedding_dim is None else PROJECTION_ROWS
     has_gate = parts is not None and getattr(parts.feed_forward, "has_gate", False)
+    names = getattr(None if parts is None else parts.attention, "own_projections", ())
     for index in range(1 if parts is not None and parts.shares_block else config.num_layers):
         # The only encoder without any biases, ModernBERT, stores query, key and value as one tensor.
-        rows += _block_rows(index, is_merged=parts is not None and not parts.use_bias, has_gate=has_gate)
-    rows += RELATIVE_POSITION_ROWS if has_table else ()
+        is_merged = parts is not None and not parts.use_bias
+        rows += _block_rows(index, is_merged=is_merged, has_gate=has_gate, projections=names)
+    rows += _position_rows(parts)
     if parts is None or parts.are_of_bert:
         return tuple(rows)
     rows += FINAL_NORM_ROWS if parts.normalize_first else ()
     if not parts.normalizes_first_attention:
         rows = [row for row in rows if not row.ours.startswith("encoder_block_0/attention_layer_norm/")]
     return _with_biases(rows, parts)
+
+
+def _position_rows(parts: EncoderParts | None) -> tuple[WeightRow, ...]:
+    """The rows of positions that have weights."""
+    positions = None if parts is None else parts.positions
+    if hasattr(positions, "span"):
+        return RELATIVE_VECTOR_ROWS + (RELATIVE_NORM_ROWS if getattr(positions, "normalize", False) else ())
+    return RELATIVE_POSITION_ROWS if positions is not None and positions.keeps_position_embedding else ()
 
 
 def pooler_rows(parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:

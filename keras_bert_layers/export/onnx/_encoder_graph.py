@@ -12,6 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export.onnx._graph import FLOAT, INT32, UINT8, Tensor
 from keras_bert_layers.export.onnx._rows_graph import FAR, PackedRows, Rows, packed
+from keras_bert_layers.layers.disentangled_self_attention import DisentangledSelfAttention
 from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
 from keras_bert_layers.layers.positions import Positions, RotaryPositions
 from keras_bert_layers.layers.self_attention import SelfAttention
@@ -58,7 +59,7 @@ def hidden_states(
     """
     blocks = backbone.blocks
     for block in blocks:
-        if type(block.attention) is not SelfAttention:
+        if type(block.attention) not in (SelfAttention, DisentangledSelfAttention):
             rule = "be a SelfAttention in an ONNX file"
             raise ValueError(checks.message("export", "attention", rule, type(block.attention), _CURE))
     is_plain = all(block.attention.window is None and block.attention.positions is None for block in blocks)
@@ -306,7 +307,8 @@ class Products:
         graph, merged, offsets = hidden.graph, layer.query_key_value, _bias_of(layer.query_key_value)
         rotary = layer.positions if isinstance(layer.positions, RotaryPositions) else None
         options = {"num_heads": layer.num_heads, "unidirectional": int(layer.causal)}
-        if self.fuses_attention and not only_first and rotary is None:
+        is_plain = type(layer) is SelfAttention and rotary is None
+        if self.fuses_attention and not only_first and is_plain:
             weights = graph.constant(_kernel(merged)), graph.constant(offsets)
             return graph.fused("Attention", hidden, *weights, counts, None, bias, **options)
         width = len(offsets) // 3
@@ -315,11 +317,37 @@ class Products:
         others = self.product(hidden, merged, width * len(parts))
         parts += graph.add("Split", others, graph.constant([width] * num_parts), outputs=num_parts, axis=-1)
         added: Any = graph.constant(offsets)
-        if rotary is not None:
+        if not is_plain:
             parts = [part + offsets[width * index :][:width] for index, part in enumerate(parts)]
-            parts = [*(_rotated(part, rotary, layer.num_heads, width) for part in parts[:2]), parts[2]]
             added = None
+        if rotary is not None:
+            parts = [*(_rotated(part, rotary, layer.num_heads, width) for part in parts[:2]), parts[2]]
+        if isinstance(layer, DisentangledSelfAttention):
+            options["scale"] = (width // layer.num_heads * layer.num_products) ** -0.5
+            of_positions = _of_positions(parts[0], parts[1], layer, options["scale"])
+            bias = of_positions if bias is None else of_positions if of_positions is None else of_positions + bias
         return graph.fused("MultiHeadAttention", *parts, added, counts, bias, **options)
+
+
+def _of_positions(query: Tensor, key: Tensor, layer: DisentangledSelfAttention, scale: float) -> Tensor | None:
+    """What DeBERTa's products with positions add to the scores `[B, N, S, S]`, of queries and keys `[B, S, H]`."""
+    graph, batch, length, longest = query.graph, query.size(0), query.size(1), layer.positions.max_sequence_length
+    vectors, indices = layer.positions.between(longest, longest)  # of the distances -longest, ..., longest
+    bounds = (longest + 1 - length).column(0), (longest + 1 + length).column(0)
+    added: Tensor | None = None
+    for part, hidden, is_there in ((1, query, layer.content_to_position), (0, key, layer.position_to_content)):
+        if not is_there:
+            continue
+        table = array(layer.heads_of(vectors, part, np.arange(len(vectors)))) * np.float32(scale)
+        chosen = graph.constant(indices[::-1] if part else indices).slice(*bounds)
+        of_distances = graph.constant(table.swapaxes(-1, -2)).take(chosen, axis=3)  # [1, N, D, 2 S]
+        heads = graph.add("Transpose", hidden.reshape(batch, length, layer.num_heads, -1), perm=[0, 2, 1, 3])
+        # Each row is moved by one more, as in `DisentangledSelfAttention`.
+        flat = (heads @ of_distances).reshape(batch, layer.num_heads, -1).slice((length - 1).column(0), -1, 2)
+        found = flat.reshape(batch, layer.num_heads, length, -1).slice(0, length.column(0), 3)
+        found = found if part else graph.add("Transpose", found, perm=[0, 1, 3, 2])
+        added = found if added is None else added + found
+    return added
 
 
 def _rotated(part: Tensor, positions: RotaryPositions, num_heads: int, width: int) -> Tensor:

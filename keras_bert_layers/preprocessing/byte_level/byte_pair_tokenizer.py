@@ -13,9 +13,9 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges, byte_characters
 from keras_bert_layers.preprocessing.byte_level.text_encoder import BytePairTextEncoder
+from keras_bert_layers.preprocessing.engines.composition import Composer
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
 from keras_bert_layers.preprocessing.tokenizer import WORD_BOUNDARIES, Tokenizer
 from keras_bert_layers.preprocessing.tokens.token_ids import (

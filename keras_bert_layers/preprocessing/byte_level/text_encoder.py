@@ -9,8 +9,8 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
-from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges
+from keras_bert_layers.preprocessing.engines.composition import Composer
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, num_bytes, rows_of_lengths
 

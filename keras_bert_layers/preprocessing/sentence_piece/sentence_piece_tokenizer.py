@@ -1,4 +1,4 @@
-"""`SentencePieceTokenizer`: the tokenizer of XLM-RoBERTa, CamemBERT and ALBERT, in TensorFlow graph."""
+"""`SentencePieceTokenizer`: the tokenizer of XLM-RoBERTa, CamemBERT, ALBERT and DeBERTa, in TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.preprocessing.sentence_piece.composed_text_encoder import ComposedTextEncoder
 from keras_bert_layers.preprocessing.sentence_piece.folding_normalizer import FoldingNormalizer
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer, read_character_map
 from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentencePieceTextEncoder
@@ -36,7 +37,7 @@ NORMALIZERS = {
 
 @register
 class SentencePieceTokenizer(Tokenizer):
-    """Turns text into SentencePiece ids, exactly as transformers' tokenizers of XLM-RoBERTa, CamemBERT and ALBERT.
+    """Turns text into SentencePiece ids, exactly as the tokenizers of XLM-RoBERTa, CamemBERT, ALBERT and DeBERTa.
 
     The tokenizer finds special tokens in the text, replaces characters by the model's character map, splits at
     whitespace, puts the marker `▁` before each word, and takes the pieces with the largest sum of scores. It runs
@@ -49,6 +50,10 @@ class SentencePieceTokenizer(Tokenizer):
     its word; a token of `stripping_tokens` covers the whitespace before it. A pair of texts is
     `<s> first </s></s> second </s>`, and all segments are 0; with `num_pair_separators=1`, `<s> first </s> second </s>`
     with the segments 0 and 1.
+
+    With `normalizer="nfc"` it reads characters as DeBERTa's tokenizer of transformers 5 does, which does not read the
+    model's character map: they are composed to Unicode's normal form C, and only spaces, line ends, tabs and runs of
+    whitespace are between words. A word then begins with its space, also in offsets.
 
     Args:
         vocabulary: the pieces, in the order of their ids, special tokens included.
@@ -67,7 +72,8 @@ class SentencePieceTokenizer(Tokenizer):
             whitespace, punctuation and Chinese characters; or `"spaces"`, as in models that were saved without it.
         normalizer: what comes before the character map, as in ALBERT: `"quotes"`, two single quotes become a double
             one; `"quotes_lowercase"`, and letters small; `"quotes_nfkd"`, and characters their parts, of which marks
-            are dropped (NFKD); `"quotes_nfkd_lowercase"`, all of these. None for nothing.
+            are dropped (NFKD); `"quotes_nfkd_lowercase"`, all of these. `"nfc"` as above, without a
+            character map. None for nothing.
         num_pair_separators: how many separators stand between the texts of a pair, 1 or 2.
 
     Attributes:
@@ -122,7 +128,9 @@ class SentencePieceTokenizer(Tokenizer):
         self.word_boundaries = checks.one_of(OWNER, "word_boundaries", word_boundaries, WORD_BOUNDARIES)
         ids = TokenIds(self._vocabulary, owner=OWNER)
         self.character_map = checks.instance(OWNER, "character_map", character_map, str, "Give it in base64.")
-        self.normalizer = checks.one_of(OWNER, "normalizer", normalizer, (None, *NORMALIZERS))
+        self.normalizer = checks.one_of(OWNER, "normalizer", normalizer, (None, "nfc", *NORMALIZERS))
+        if normalizer == "nfc" and character_map:
+            raise ValueError(checks.message(OWNER, "character_map", "be empty beside 'nfc'", character_map))
         self.num_pair_separators = checks.one_of(OWNER, "num_pair_separators", num_pair_separators, (1, 2))
         self.second_segment = 2 - num_pair_separators
         roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
@@ -134,11 +142,12 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(ids, roles)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._encoder = SentencePieceTextEncoder(
-                _new_normalizer(normalizer, _decoded(character_map)),
-                engine.text_engine().SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id),
-                {token: self._ids.id_of(token) for token in self.special_tokens},
-                self.stripping_tokens,
+            pieces = engine.text_engine().SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id)
+            special = {token: self._ids.id_of(token) for token in self.special_tokens}, self.stripping_tokens
+            self._encoder: Any = (
+                ComposedTextEncoder(pieces, *special)
+                if normalizer == "nfc"
+                else SentencePieceTextEncoder(_new_normalizer(normalizer, _decoded(character_map)), pieces, *special)
             )
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:

@@ -139,7 +139,7 @@ def test_huggingface_bookkeeping_is_ignored():
 
 _TYPES = (
     "be one of ['bert', 'distilbert', 'electra', 'xlm-roberta', 'camembert', 'roberta', 'mpnet', 'modernbert', "
-    "'nomic_bert', 'gte', 'new', 'jina_embeddings_v3', 'albert']"
+    "'nomic_bert', 'gte', 'new', 'jina_embeddings_v3', 'albert', 'deberta-v2']"
 )
 
 
@@ -171,7 +171,7 @@ def test_huggingface_old_files_of_another_model():
 def test_another_model_is_named_before_anything_else_of_its_config():
     for kind, reason in (
         ("big_bird", "This package has BERT's own"),
-        ("deberta-v2", "content and relative positions"),
+        ("deberta", "content and relative positions"),
     ):
         with pytest.raises(
             ValueError, match=rf"`model_type` must be one of \['bert', .*\. Received: model_type='{kind}'\..*{reason}"

@@ -62,6 +62,14 @@ def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
         },
         {"shares_block": True},
         {"local_attention": layers.LocalAttention(3), "positions": layers.RelativePositionBias(num_buckets=8)},
+        {
+            "attention": layers.DisentangledSelfAttention(3, shares_projections=True),
+            "positions": layers.RelativeVectors(num_buckets=4, max_distance=8, normalize=True, initializer_range=0.5),
+        },
+        {
+            "attention": layers.DisentangledSelfAttention(3, position_to_content=False),
+            "positions": layers.RelativeVectors(max_distance=3, keeps_position_embedding=True, initializer_range=0.5),
+        },
     ],
     ids=" ".join,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +155,7 @@ class TensorNames:
                 name, {_DECODER_BIAS: renames.get(_BIAS, _BIAS), **renames} if self.has_one_bias else renames
             )
         is_head = not (name.startswith(("embeddings", _ENCODER)) or own.startswith("pooler."))
+        is_head = is_head or own.startswith(tuple(self.class_tensors.get(bert_class, ())))
         return own if is_head or bert_class == BARE_CLASS else self.prefix + own
 
 
@@ -194,7 +194,7 @@ def described(part: object) -> Any:
     """What parts compute with, to compare them: their configs without names, dtypes and initial values."""
     config = {field: getattr(part, field) for field in getattr(part, "__dataclass_fields__", ())}
     if not config and hasattr(part, "get_config"):
-        given = set(inspect.signature(type(part)).parameters) - {"initializer_range", "max_sequence_length", "kwargs"}
+        given = part.get_config().keys() - {"name", "dtype", "trainable", "initializer_range", "max_sequence_length"}
         config = {"kind": type(part).__name__, **{name: getattr(part, name) for name in given}}
     return {name: described(value) for name, value in config.items()} if config else part
 
@@ -224,6 +224,7 @@ class Family:
         may_lack_segments: whether there are encoders without segments, which state that they have 0.
         predicts_pairs: whether the pretrained model has a head on pairs of texts, as BERT's next sentences.
         pooler_activation: activation of the pooler, or of the layer in its place in heads.
+        pooler_key: the key of the pooler's activation; "" where it is always `pooler_activation`.
         masked_lm_activation: activation of the masked language model's head; None for the encoder's own.
         dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
             BERT's `classifier_dropout`.
@@ -252,8 +253,9 @@ class Family:
     may_lack_segments: bool = False
     predicts_pairs: bool = False
     pooler_activation: str = "tanh"
+    pooler_key: str = ""
     masked_lm_activation: str | None = None
-    dropouts: Mapping[str, tuple[str, float] | None] = _empty()
+    dropouts: Mapping[str, tuple[str, float | None] | None] = _empty()
     counts_padding: bool = False
     pad_id: int = 0
     token_ids: Mapping[str, str] = _empty()
@@ -295,7 +297,7 @@ class Family:
         read = values.keys() - self.unread
         required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in read)
         keys.check_present(owner, values, list(required))
-        skipped = {*self.unread, *self.only, *self._head_keys, *self.constants, *self._dropout_keys}
+        skipped = {*self.unread, *self.only, *self._head_keys, *self.constants, *self._dropout_keys, self.pooler_key}
         result = {self.keys.get(key, key): value for key, value in values.items() if key not in skipped}
         if stated:
             result["architectures"] = [self.bert_class(name) for name in stated]
@@ -330,7 +332,8 @@ class Family:
         """ValueError for a config that the family's `config.json` cannot express."""
         cure = f"transformers' {self.title} has no other. Save a `.keras` file."
         rules: dict[str, tuple[Any, Any]] = {}
-        rules["pooler_activation"] = self.pooler_activation, config.pooler_activation
+        if not self.pooler_key:
+            rules["pooler_activation"] = self.pooler_activation, config.pooler_activation
         if "layer_norm_eps" in self.constants:
             rules["layer_norm_epsilon"] = self.constants["layer_norm_eps"], config.layer_norm_epsilon
         if not self.has_projection:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers.checkpoints.huggingface.families.albert import ALBERT
+from keras_bert_layers.checkpoints.huggingface.families.deberta_v2 import DEBERTA_V2
 from keras_bert_layers.checkpoints.huggingface.families.distilbert import DISTILBERT
 from keras_bert_layers.checkpoints.huggingface.families.electra import ELECTRA
 from keras_bert_layers.checkpoints.huggingface.families.family import BERT, READER, Family, stated_names
@@ -33,12 +34,12 @@ FAMILIES = (
     GTE,
     JINA_EMBEDDINGS_V3,
     ALBERT,
+    DEBERTA_V2,
 )
 
 # How models that may be taken for a BERT differ from it. The rest of their configs is not read.
 _OTHER_TYPES = {
     "deberta": "DeBERTa's attention reads content and relative positions apart.",
-    "deberta-v2": "DeBERTa's attention reads content and relative positions apart, and its tokens are SentencePiece's.",
 }
 
 

@@ -1,4 +1,4 @@
-"""`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT, ALBERT and their like."""
+"""`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT, ALBERT, DeBERTa and their like."""
 
 import base64
 import struct
@@ -23,6 +23,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     ALBERT,
     CAMEMBERT,
+    DEBERTA,
     DEFAULTS,
     GENERIC,
     ROLES,
@@ -39,7 +40,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 
-MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
+MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model", "spm.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
 # Of another kind of tokenizer; files of XLM-RoBERTa's kind name them by mistake.
 _OF_ROBERTA = ("RobertaTokenizer", "RobertaTokenizerFast")
@@ -52,6 +53,8 @@ _PIECE, _SCORE, _TYPE = 1, 2, 3
 _CONTROL, _USER_DEFINED = 3, 4
 # transformers, models/albert/tokenization_albert.py: `unk_id`.
 _ALBERT_UNKNOWN = 1
+# Settings of DeBERTa's tokenizer with their only values.
+_OF_DEBERTA = {"do_lower_case": False, "split_by_punct": False, "add_prefix_space": True}
 # `<unk>`, `<s>`, `</s>`, and one that texts can hold.
 _LEAST_PIECES = 4
 
@@ -82,7 +85,7 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
     elif kind in GENERIC:
         raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     else:
-        for role, name in ({} if kind in ALBERT else DEFAULTS).items():
+        for role, name in ({} if kind in (*ALBERT, *DEBERTA) else DEFAULTS).items():
             if role not in ("cls_token", "sep_token", "mask_token"):  # the others name the first pieces
                 check_one_of(path, role, content_of(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
         mask = content_of(stated.get("mask_token")) or "<mask>"
@@ -102,6 +105,8 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
             roles["mask_token"] = None
     elif kind in ALBERT:
         roles |= _albert_options(path, config, values, vocabulary, roles)
+    elif kind in DEBERTA:
+        roles |= _deberta_options(path, config, roles["unknown_token"], pieces)
     else:
         roles |= _class_roles(path, config, kind, stated, vocabulary)
     return {
@@ -127,7 +132,7 @@ def class_by_model(kind: object, default_class: str | None) -> object:
 
 def _kind(folder: Path, config: Mapping[str, Any], default_class: str | None) -> object:
     """The class of tokenizer; warns where it is not the one that the files name."""
-    kinds = (*XLM_ROBERTA, *CAMEMBERT, *ALBERT, *GENERIC)
+    kinds = (*XLM_ROBERTA, *CAMEMBERT, *ALBERT, *DEBERTA, *GENERIC)
     named_by, named = named_class(folder, config, default_class if default_class in kinds else XLM_ROBERTA[0])
     kind = class_by_model(named, default_class)
     if kind != named:
@@ -212,6 +217,15 @@ def _albert_options(
     }
 
 
+def _deberta_options(path: Path, config: Mapping[str, Any], unknown: str, pieces: Sequence[Any]) -> dict[str, Any]:
+    """What DeBERTa's class states itself: the rest of `tokenizer.json`, such as the character map, it does not read."""
+    for key, value in _OF_DEBERTA.items():
+        check_one_of(path, key, config.get(key, value), (value,), "It is not implemented.")
+    if (unknown, 0.0) not in pieces:
+        raise CheckpointError(f"{path}: `unk_token` must be a piece with the score 0. Received: {unknown!r}.")
+    return {"character_map": "", "normalizer": "nfc", "num_pair_separators": 1}
+
+
 def model_file(folder: Path) -> str | None:
     """The name of a directory's file of a SentencePiece model; None if there is none."""
     return next((name for name in MODEL_FILES if (folder / name).is_file()), None)
@@ -275,8 +289,8 @@ def _read_model(path: Path, kind: object, mask: str) -> tuple[list[tuple[str, An
         raise CheckpointError(f"{path}: must hold at least {_LEAST_PIECES} pieces. Received: {len(pieces)}.")
     found = (_CONTROL, _USER_DEFINED)
     added: dict[str, Any] = {piece: {} for (piece, _), kind_of in zip(pieces, kinds, strict=True) if kind_of in found}
-    if kind in ALBERT:
-        return pieces, character_map, added
+    if kind in (*ALBERT, *DEBERTA):
+        return pieces, "" if kind in DEBERTA else character_map, added
     zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", mask)]
     if kind not in CAMEMBERT:
         return [*zero[:4], *pieces[3:], zero[4]], character_map, added

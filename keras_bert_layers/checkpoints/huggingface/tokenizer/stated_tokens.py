@@ -13,9 +13,11 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import (
     TOKENS_MAP,
     named_tokens,
 )
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ROLES as BERT_ROLES
 
 ALBERT = ("AlbertTokenizer", "AlbertTokenizerFast")
 CAMEMBERT = ("CamembertTokenizer", "CamembertTokenizerFast")
+DEBERTA = ("DebertaV2Tokenizer", "DebertaV2TokenizerFast")
 # These take all of tokenizer.json as it is; other classes take its vocabulary and its character map.
 GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
@@ -32,6 +34,8 @@ _ALBERT_DEFAULTS = {
     **{"cls_token": "[CLS]", "sep_token": "[SEP]", "bos_token": "[CLS]", "eos_token": "[SEP]"},
     **{"pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "[MASK]"},
 }
+# transformers, models/deberta_v2/tokenization_deberta_v2.py.
+_DEBERTA_DEFAULTS = {**BERT_ROLES, "bos_token": "[CLS]", "eos_token": "[SEP]"}
 _MORE = ("additional_special_tokens", "extra_special_tokens")
 # transformers, models/camembert/tokenization_camembert.py: the default of `additional_special_tokens`.
 UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
@@ -113,7 +117,9 @@ def special_tokens(
 
 def defaults_of(kind: object) -> Mapping[str, str]:
     """The tokens of a class of tokenizers by their roles, where no file names others."""
-    return {} if kind in GENERIC else _ALBERT_DEFAULTS if kind in ALBERT else DEFAULTS
+    if kind in GENERIC:
+        return {}
+    return _ALBERT_DEFAULTS if kind in ALBERT else _DEBERTA_DEFAULTS if kind in DEBERTA else DEFAULTS
 
 
 def stated_entries(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBERTA
 from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import XLM_ROBERTA
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import role_names
-from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, CAMEMBERT, GENERIC, ROLES
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, CAMEMBERT, DEBERTA, GENERIC, ROLES
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
@@ -192,6 +192,8 @@ def _write_settings(directory: Path, settings: Mapping[str, Any], roles: Mapping
 def _kind(options: dict[str, Any]) -> str:
     """The class of transformers whose ids these are."""
     vocabulary: list[str] = options["vocabulary"]
+    if options["normalizer"] == "nfc":
+        return DEBERTA[0]
     if options["normalizer"] is not None or options["num_pair_separators"] == 1:
         stated = {name: options[name] for name in ("normalizer", "num_pair_separators", "unknown_token")}
         if None in stated.values() or options["num_pair_separators"] != 1 or vocabulary[1] != options["unknown_token"]:
@@ -203,14 +205,17 @@ def _kind(options: dict[str, Any]) -> str:
 
 def _unigram_json(options: dict[str, Any]) -> str:
     """The content of `tokenizer.json`."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     vocabulary: Sequence[str] = options["vocabulary"]
     pieces = [(piece, score) for piece, score in zip(vocabulary, options["scores"], strict=True) if score is not None]
     unknown_id = vocabulary.index(options["unknown_token"])
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=unknown_id, byte_fallback=False))
     steps: list[Any] = []
-    if options["normalizer"] is not None:
+    if options["normalizer"] == "nfc":
+        spaces = normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " ")
+        steps = [spaces, normalizers.NFC(), normalizers.Strip(left=False)]
+    elif options["normalizer"] is not None:
         steps += [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
         steps += [normalizers.NFKD(), normalizers.StripAccents()] if "nfkd" in options["normalizer"] else []
         steps += [normalizers.Lowercase()] if "lowercase" in options["normalizer"] else []
@@ -218,12 +223,14 @@ def _unigram_json(options: dict[str, Any]) -> str:
         steps += [normalizers.Precompiled(base64.b64decode(options["character_map"]))]
     if steps:
         tokenizer.normalizer = normalizers.Sequence(steps) if options["normalizer"] else steps[0]
-    parts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
+    marker = pre_tokenizers.Metaspace(prepend_scheme="always")
+    parts = [] if options["normalizer"] == "nfc" else [pre_tokenizers.WhitespaceSplit()]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*parts, marker]) if parts else marker
     start, end = options["start_token"], options["separator_token"]
+    second = ["$B:1", f"{end}:1"] if options["num_pair_separators"] == 1 else [end, "$B", end]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=[start, "$A", end],
-        pair=[start, "$A", end, *(["$B:1", f"{end}:1"] if options["num_pair_separators"] == 1 else [end, "$B", end])],
+        pair=[start, "$A", end, *second],
         special_tokens=[(token, vocabulary.index(token)) for token in (start, end)],
     )
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")

@@ -19,6 +19,6 @@ GROUPS: dict[str, tuple[Family, ...]] = {
     "Classifiers, cross-encoders and choices": CLASSIFIERS,
     "Token classifiers": TAGGERS,
     "Question answerers": ANSWERERS,
-    "MPNet, ModernBERT and encoders with rotary positions": RELATIVES,
+    "MPNet, DeBERTa, ALBERT, ModernBERT and encoders with rotary positions": RELATIVES,
 }
 FAMILIES: tuple[Family, ...] = (*(family for group in GROUPS.values() for family in group), *REFUSED)

@@ -150,6 +150,59 @@ _ALBERT_V1: dict[str, Any] = {
     **{"attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1},
 }
 _OF_ALBERT: dict[str, Any] = {"vocabulary": "albert", "has_positions": True}
+_DEBERTA: dict[str, Any] = {
+    **{**SIZES, "type_vocab_size": 0},
+    **{
+        "attention_probs_dropout_prob": 0.1,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "initializer_range": 0.02,
+    },
+    **{"layer_norm_eps": 1e-07, "model_type": "deberta-v2", "max_relative_positions": -1, "position_buckets": 8},
+    **{"norm_rel_ebd": "layer_norm", "pos_att_type": "p2c|c2p", "position_biased_input": False},
+    **{"relative_attention": True, "share_att_key": True},
+}
+# What transformers 4 wrote of it.
+_SAVED_DEBERTA: dict[str, Any] = {
+    **{**_DEBERTA, "pos_att_type": ["p2c", "c2p"], "pad_token_id": 0, "pooler_dropout": 0, "pooler_hidden_act": "gelu"},
+    **{"pooler_hidden_size": 16, "torch_dtype": "float32", "transformers_version": "4.18.0"},
+}
+_DEBERTA_SPM = {"tokenizer_config.json": {"do_lower_case": False, "vocab_type": "spm"}}
+_DEBERTA_FILES = tokenizer(
+    {
+        **{f"{role}_token": token for role, token in _ROLES.items()},
+        **{"bos_token": "[CLS]", "eos_token": "[SEP]", "do_lower_case": False, "split_by_punct": False},
+        **{
+            "model_max_length": 512,
+            "sp_model_kwargs": {},
+            "vocab_type": "spm",
+            "tokenizer_class": "DebertaV2Tokenizer",
+        },
+    },
+    {f"{role}_token": token for role, token in _ROLES.items()},
+)
+
+
+def _deberta(architecture: str, *names: str, **more: Any) -> dict[str, Any]:
+    config = {**_SAVED_DEBERTA, "architectures": [architecture], **(labels(*names) if names else {}), **more}
+    return {"config": config, "makes": architecture, "vocabulary": "deberta", "files": _DEBERTA_FILES}
+
+
+_OF_DEBERTA_V3: dict[str, Any] = {
+    "config": _DEBERTA,
+    "makes": "DebertaV2ForMaskedLM",
+    "reference": "DebertaV2Model",
+    "vocabulary": "deberta",
+    "files": _DEBERTA_SPM,
+    "has_tokenizer_json": False,
+    "weights_file": "pytorch_model.bin",
+    "renames": (
+        (r"^cls\.predictions\.transform\.", "lm_predictions.lm_head."),
+        (r"^cls\.predictions\.bias", "lm_predictions.lm_head.bias"),
+    ),
+    "extra": {"deberta.embeddings.position_embeddings.weight": (48, 16), "mask_predictions.dense.weight": (16, 16)},
+}
+_NLI = ("entailment", "neutral", "contradiction")
 RELATIVES = (
     Family(
         name="albert/albert-base-v1",
@@ -183,6 +236,35 @@ RELATIVES = (
         has_tokenizer_json=False,
         weights_file="pytorch_model.bin",
         labels=("LABEL_0", "LABEL_1"),
+    ),
+    Family(
+        name="microsoft/deberta-v3-base",
+        **_OF_DEBERTA_V3,
+        note="attention to contents and distances; its masked LM head is read too, which transformers makes anew",
+    ),
+    Family(name="microsoft/mdeberta-v3-base", **_OF_DEBERTA_V3),
+    Family(
+        name="MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
+        **_deberta("DebertaV2ForSequenceClassification", *_NLI),
+        task="classifier",
+        labels=_NLI,
+    ),
+    Family(
+        name="cross-encoder/nli-deberta-v3-base",
+        **_deberta("DebertaV2ForSequenceClassification", "contradiction", "entailment", "neutral"),
+        task="classifier",
+        labels=("contradiction", "entailment", "neutral"),
+    ),
+    Family(
+        name="mixedbread-ai/mxbai-rerank-base-v1",
+        **_deberta("DebertaV2ForSequenceClassification", "LABEL_0", legacy=True),
+        task="cross_encoder",
+        asks=True,
+        activation="sigmoid",
+        dtype="float16",
+    ),
+    Family(
+        name="deepset/deberta-v3-base-squad2", **_deberta("DebertaV2ForQuestionAnswering"), task="question_answerer"
     ),
     Family(
         name="microsoft/mpnet-base",

@@ -82,9 +82,14 @@ def word_pieces(name: str) -> list[str]:
     raise ValueError(name)
 
 
+# The special tokens of DeBERTa's models, as arguments of `sentencepiece`.
+DEBERTA = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+DEBERTA_PIECES = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+
+
 @functools.cache
-def sentence_pieces() -> bytes:
-    """A SentencePiece model as XLM-RoBERTa's, trained on the texts."""
+def sentence_pieces(*, of_deberta: bool = False) -> bytes:
+    """A SentencePiece model as XLM-RoBERTa's, or as DeBERTa's, trained on the texts."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -97,6 +102,7 @@ def sentence_pieces() -> bytes:
         hard_vocab_limit=False,
         num_threads=1,
         minloglevel=2,
+        **({**DEBERTA, **DEBERTA_PIECES} if of_deberta else {}),
     )
     return model.getvalue()
 

@@ -16,7 +16,7 @@ from family_table.family import Family
 _TIED = re.compile(
     r"cls\.predictions\.decoder\.(weight|bias)|lm_head\.decoder\.(weight|bias)|vocab_projector\.weight|^decoder\.weight"
 )
-SENTENCE_PIECES = ("xlm-r", "xlm-r-collapsed", "xlm-r-stripped", "camembert")
+SENTENCE_PIECES = ("xlm-r", "xlm-r-collapsed", "xlm-r-stripped", "camembert", "deberta")
 
 
 def write(family: Family, directory: Path) -> Path:
@@ -111,6 +111,8 @@ def write_tokenizer(family: Family, directory: Path) -> int:
         return _write_composed_bytes(directory)
     if family.vocabulary == "albert":
         return _write_albert_pieces(family, directory)
+    if family.vocabulary == "deberta":
+        return _write_deberta_pieces(family, directory)
     if family.vocabulary in SENTENCE_PIECES:
         return _write_sentence_pieces(family, directory)
     tokens = vocabularies.word_pieces(family.vocabulary)
@@ -258,3 +260,27 @@ def _write_sentence_pieces(family: Family, directory: Path) -> int:
     tokenizer.add_special_tokens([*special, AddedToken("<mask>", lstrip=True, special=True)])
     _save(tokenizer, directory)
     return len(pieces)
+
+
+def _write_deberta_pieces(family: Family, directory: Path) -> int:
+    """`spm.model`, and the `tokenizer.json` that transformers 4 saved for it, of which release 5 reads the pieces."""
+    from sentencepiece import sentencepiece_model_pb2
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    model = vocabularies.sentence_pieces(of_deberta=True)
+    (directory / "spm.model").write_bytes(model)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    pieces = [(piece.piece, piece.score) for piece in proto.pieces]
+    if family.has_tokenizer_json:
+        tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
+        charsmap = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+        parts = [normalizers.Strip(), charsmap, normalizers.Replace(Regex(" {2,}"), " ")]
+        tokenizer.normalizer = normalizers.Sequence(parts)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace()])
+        tokenizer.decoder = decoders.Metaspace()
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+        )
+        tokenizer.add_special_tokens(["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"])
+        _save(tokenizer, directory)
+    return len(pieces) + 1

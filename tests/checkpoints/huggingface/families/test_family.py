@@ -65,6 +65,7 @@ def test_one_name_for_the_bias_of_a_decoder_of_its_own():
         name,
         *["lm_head.decoder.bias"] * 2,
         "predictions.decoder.bias",
+        name,
     ]
 
 

@@ -86,6 +86,71 @@ def test_equal_ids_in_transformers(family, files, proto, tmp_path):
     assert inputs["token_ids"].numpy()[0].tolist() == theirs("ab cd", "é")["input_ids"]
 
 
+@pytest.fixture(scope="module")
+def deberta(tmp_path_factory):
+    """A directory with the SentencePiece model of a DeBERTa, and its settings, as the released ones."""
+    folder = tmp_path_factory.mktemp("deberta")
+    (folder / "spm.model").write_bytes(models.train("unigram", "nmt_nfkc", **models.DEBERTA).SerializeToString())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False, "vocab_type": "spm"}))
+    (folder / "config.json").write_text(json.dumps({"model_type": "deberta-v2", "vocab_size": 1000}))
+    return folder
+
+
+def test_deberta(deberta, tmp_path):
+    """Its model's ids are its own, and [MASK] follows them; the character map is not read; pairs have one separator."""
+    found = load_tokenizer(deberta)
+    ids = [getattr(found, f"{role}_id") for role in ("pad", "start", "separator", "unknown", "mask")]
+    assert ids == [0, 1, 2, 3, 900]
+    assert found.tokenize("ｘ").numpy()[-1] == 3
+    inputs = kbl.BertPreprocessor(found)((["ab cd"], ["é"]))
+    row, segments = (inputs[name].numpy()[0].tolist() for name in ("token_ids", "segment_ids"))
+    middle = row.index(2)
+    assert (row[0], row[-1], row.count(2)) == (1, 2, 2)
+    assert segments == [0] * (middle + 1) + [1] * (len(row) - middle - 1)
+    write_sentence_piece_tokenizer(tmp_path, found, max_length=77)
+    assert load_tokenizer(tmp_path).get_config() == found.get_config()
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"do_lower_case": True}, "do_lower_case"),
+        ({"split_by_punct": True}, "split_by_punct"),
+        ({"add_prefix_space": False}, "add_prefix_space"),
+        ({"unk_token": "<unk>"}, "`unk_token` must be a piece with the score 0"),
+    ],
+)
+def test_deberta_refused(values, text, deberta, tmp_path):
+    for file in deberta.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    change(tmp_path / "tokenizer_config.json", **values)
+    with pytest.raises(CheckpointError, match=text):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("files", ["model", "theirs", "ours"])
+def test_equal_ids_in_transformers_of_deberta(files, deberta, tmp_path):
+    """By the model alone, by what transformers saves, and by what is written here."""
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.AutoTokenizer.from_pretrained(deberta)
+    folder = tmp_path / "tokenizer"
+    if files == "theirs":
+        theirs.save_pretrained(folder)
+    elif files == "ours":
+        folder.mkdir()
+        write_sentence_piece_tokenizer(folder, load_tokenizer(deberta), max_length=77)
+        theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    ours = load_tokenizer(deberta if files == "model" else folder)
+    texts = models.hard_texts(500, 6, [*models.HARD, *models.HARD_FOR_DEBERTA])
+    batch = theirs(texts, texts[::-1])
+    inputs = kbl.BertPreprocessor(ours, max_length=512)((texts, texts[::-1]))
+    names = {"token_ids": "input_ids", "segment_ids": "token_type_ids"}
+    for row, length in enumerate(inputs["padding_mask"].numpy().sum(1)):
+        for name, key in names.items():
+            assert inputs[name].numpy()[row, :length].tolist() == batch[key][row], texts[row]
+
+
 @pytest.mark.slow
 def test_generic_class_takes_the_file_as_it_is(written):
     folder, tokenizer = written

@@ -7,7 +7,7 @@ import pytest
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
-from keras_bert_layers.preprocessing.byte_level.composition import Composer
+from keras_bert_layers.preprocessing.engines.composition import Composer
 
 tokenizers = pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")
 
