@@ -55,5 +55,5 @@ def test_ill_formed_bytes_are_skipped(pair):
 
 
 def test_a_character_map_beside_it():
-    with pytest.raises(ValueError, match="`character_map` must be empty beside a `normalizer`"):
+    with pytest.raises(ValueError, match="`character_map` must be empty beside 'nfc'"):
         SentencePieceTokenizer(["a"], [0.0], normalizer="nfc", character_map="AAAA")
