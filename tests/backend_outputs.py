@@ -124,8 +124,6 @@ def layer_outputs(found):
         prefix = f"disentangled:{shares}"
         found.update({f"{prefix}:weight:{each.path.split('attention/')[-1]}": to_numpy(each) for each in apart.weights})
         found[f"{prefix}:scores"] = to_numpy(apart(hidden, MASK, return_attention_scores=True)[1])
-        found[f"{prefix}:first"] = to_numpy(apart(hidden, MASK, first_token_only=True))
-        found[f"{prefix}:own"] = to_numpy(apart(hidden, MASK))
     block = layers.TransformerEncoderBlock(3, 11, normalize_first=True, activation="gelu_tanh")
     block.build(hidden.shape)
     randomise(block)

@@ -146,7 +146,6 @@ def test_disentangled_attention(shares, found):
         found["hidden"][:2], weights, lambda distance: rows[distance + 6], vectors, MASK[:2], 3, **options
     )
     np.testing.assert_allclose(found[f"{prefix}:scores"][:2], expected, atol=EQUAL)
-    np.testing.assert_allclose(found[f"{prefix}:first"], found[f"{prefix}:own"][:, 0], atol=EQUAL)
 
 
 def test_training(found):

@@ -68,7 +68,7 @@ class DisentangledSelfAttention(SelfAttention):
     Examples:
         >>> from keras_bert_layers.layers import RelativeVectors
         >>> attention = DisentangledSelfAttention(2, positions=RelativeVectors(max_distance=4))
-        >>> tuple(attention(keras.ops.ones((3, 5, 8))).shape)
+        >>> tuple(attention(ops.ones((3, 5, 8))).shape)
         (3, 5, 8)
 
     References:
