@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -86,7 +87,14 @@ class Checkpoint(abc.ABC):
         self.owner = owner
         self.root = source
         self.weights_file = weights_file
+        #: The adapter that is added to the weights, one of `adapters`; None for the base's own.
+        self.adapter: str | None = None
         self._notes: dict[str, None] = {}
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters of which one may be chosen; empty without any."""
+        return ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -188,6 +196,16 @@ class Checkpoint(abc.ABC):
             CheckpointError: the files hold a head of this kind, which cannot be read.
         """
         return {}
+
+
+def plain_name(name: str) -> str:
+    """The name of an adapter as folders have it.
+
+    Examples:
+        >>> plain_name("retrieval.query"), plain_name("text-matching")
+        ('retrieval_query', 'text_matching')
+    """
+    return re.sub(r"[^0-9A-Za-z]", "_", name)
 
 
 def by_metadata(

@@ -35,6 +35,7 @@ def load_task(
     max_length: int | None = None,
     dtype: str | keras.DTypePolicy | None = None,
     strict: bool = False,
+    adapter: str | None = None,
     **options: Any,
 ) -> keras.Model:
     """Loads a task of a checkpoint: a model that takes text and gives answers.
@@ -63,6 +64,7 @@ def load_task(
         dtype: the dtype policy of the backbone and the head, as for `BertBackbone`: `"mixed_bfloat16"` to train,
             `"bfloat16"` for inference only.
         strict: whether unknown tensors and keys of the config are an error, as for `load_backbone`.
+        adapter: the name of an adapter that is merged into the weights, as for `load_backbone`.
         **options: other arguments of the task's class, such as `num_classes` and `class_names` of a new classifier, or
             `pooling` of it or of a sentence encoder. `preprocessor` replaces the checkpoint's own, which is
             `load_preprocessor(source)`; None leaves it out, for a model that takes token ids.
@@ -90,9 +92,10 @@ def load_task(
     if task is not None:
         checks.one_of(OWNER, "task", task, TASKS)
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
-        given = {name: value for name, value in (("max_length", max_length), ("dtype", dtype)) if value is not None}
+        given = {"max_length": max_length, "dtype": dtype, "adapter": adapter}
+        given = {name: value for name, value in given.items() if value is not None}
         return _saved_task(Path(source), task, {**options, **given})
-    checkpoint = open_checkpoint(source, owner=OWNER)
+    checkpoint = open_checkpoint(source, owner=OWNER, adapter=adapter)
     with naming(checkpoint):
         heads = checkpoint.trained_heads()
     if task == "sparse_encoder":  # its head is a masked language model's

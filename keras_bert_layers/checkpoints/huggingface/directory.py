@@ -16,11 +16,19 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, nami
 from keras_bert_layers.checkpoints.files.json_file import is_there, optional_json, read_json_object
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
-from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
+from keras_bert_layers.checkpoints.huggingface.adapter import (
+    ADAPTER_CONFIG,
+    AdaptedTensors,
+    adapter_values,
+    merged_adapter,
+    missing_base,
+    warn_of_other_base,
+)
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families.family import BERT, SEQUENCE_CLASS, UNREAD, Family, stated_names
 from keras_bert_layers.checkpoints.huggingface.families.table import default_tokenizer, stated_family
 from keras_bert_layers.checkpoints.huggingface.heads import HuggingFaceHeads
+from keras_bert_layers.checkpoints.huggingface.named_adapters import NamedAdapters
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
 from keras_bert_layers.checkpoints.huggingface.tokenizer.reader import (
     stated_max_length,
@@ -294,12 +302,35 @@ class HuggingFaceDirectory(Checkpoint):
 
     def _encoder_tensors(self) -> TensorFile:
         """The tensors of the encoder and its head, with the adapter that is beside them."""
-        tensors, notes = open_weights(self.folder, self.weights_file, owner=self.owner)
-        tensors = self.family.names.of_modules(tensors)
-        if is_there(self.folder / ADAPTER_CONFIG):
-            adapter = open_adapter(self.folder, owner=self.owner)
-            with naming(self.folder / ADAPTER_CONFIG):
-                tensors, more = merged_adapter(self.folder, tensors, adapter, self.table_name)
-            notes += more
+        stored, notes = open_weights(self.folder, self.weights_file, owner=self.owner)
         self.note(*notes)
+        tensors = self._adapters.base(stored)
+        path = self.folder / ADAPTER_CONFIG
+        if is_there(path):
+            with naming(path):
+                values = adapter_values(path)
+                warn_of_other_base(path, values)
+                adapter = open_adapter(self.folder, owner=self.owner)
+                tensors = merged_adapter(path, values, tensors, adapter, self.table_name)
+            self.note(f"the LoRA adapter of {ADAPTER_CONFIG} {tensors.changes}")
+        self._base = tensors
+        if self.adapter is not None:
+            tensors = self.adapted(self.adapter)
+            self.note(f"the adapter {self.adapter!r} {tensors.changes}")
+        elif self.adapters:
+            self.note(f"the weights are those without an adapter; `adapter` is one of {list(self.adapters)}")
         return tensors
+
+    @cached_property
+    def _adapters(self) -> NamedAdapters:
+        config = self.config_values if is_there(self.folder / "config.json") else {}
+        return NamedAdapters(self.folder, config, self.family, owner=self.owner)
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters of which one may be chosen."""
+        return self._adapters.names
+
+    def adapted(self, name: str) -> AdaptedTensors:
+        """The tensors of the encoder with one of `adapters`; `open_weights` comes before."""
+        return self._adapters.merged(name, self._base, self.table_name)
