@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,7 @@ class TrainedHead:
         name: the `task` of `load_task`.
         options: the arguments of the task's class besides the backbone and the preprocessor.
         rows: the head's rows in the table of weight names; empty for a task without weights of its own.
+        uses_adapters: whether the backbone has all adapters of the checkpoint.
         stated: whether the files state that this is the checkpoint's task; False where only the weights fit it.
         doubts: what the files leave unclear about the head.
     """
@@ -64,6 +65,7 @@ class TrainedHead:
     name: str
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     rows: tuple[WeightRow, ...] = ()
+    uses_adapters: bool = False
     stated: bool = True
     doubts: tuple[Doubt, ...] = ()
 
@@ -92,9 +94,9 @@ class Checkpoint(abc.ABC):
         self._notes: dict[str, None] = {}
 
     @property
-    def adapters(self) -> tuple[str, ...]:
-        """The names of the adapters of which one may be chosen; empty without any."""
-        return ()
+    def adapters(self) -> Mapping[str, Callable[[], Any]]:
+        """The adapters of which one may be chosen: name -> what gives the tensors with it, once `weights` are open."""
+        return {}
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from keras_bert_layers._internal.types import Shape, Tensor
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._parts import part_of, serialized
+from keras_bert_layers.layers.adapters import chosen_adapter, using_adapter
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer, RealTokens, first_of, with_padding, without_padding
@@ -211,12 +212,18 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         num_groups = 1 if real is None else len(real.rows_by_length.groups)
         attention_seeds, seeds = _dropout_of(self.attention).draw(num_groups), self.dropout_layer.draw(2)
         inner_seeds = _dropout_of(self.feed_forward).draw(1)
+        adapter = chosen_adapter()
         reference = weakref.ref(self)  # TensorFlow keeps `run`; see `freed_with`
 
         def run(tokens: Tensor) -> tuple[Any, ...]:
             block: Any = reference()
             attention, inner = _dropout_of(block.attention), _dropout_of(block.feed_forward)
-            with attention.replay(attention_seeds), inner.replay(inner_seeds), block.dropout_layer.replay(seeds):
+            with (
+                using_adapter(adapter),
+                attention.replay(attention_seeds),
+                inner.replay(inner_seeds),
+                block.dropout_layer.replay(seeds),
+            ):
                 return block._run(tokens, **options)
 
         output, *scores = keras.remat(run)(tokens)

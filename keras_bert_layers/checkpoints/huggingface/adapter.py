@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,6 +80,32 @@ class AdaptedTensors:
         #: How many tensors it changes, for the report.
         self.changes = f"was added to {len(deltas)} tensors{names}"
         self.infos = {**base.infos, **{name: adapter.infos[theirs] for name, theirs in replaced.items()}}
+
+    def low_rank(self, owner: str) -> dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]]:
+        """Of every tensor that the adapter changes, what reads two matrices whose product is added.
+
+        Args:
+            owner: the adapter, for errors.
+
+        Raises:
+            CheckpointError: it replaces tensors, or adds to biases.
+        """
+        changed = [*self._replaced, *(name for name, delta in self._deltas.items() if delta.down is None)]
+        if changed:
+            raise CheckpointError(
+                f"{owner} must only add products to weights. Received: it replaces {changed[0]!r}. Merge one adapter, "
+                "with adapter=..., or load the weights alone with `load_backbone`."
+            )
+        return {name: partial(self._factors, delta) for name, delta in self._deltas.items()}
+
+    def _factors(self, delta: _Delta) -> tuple[np.ndarray, np.ndarray]:
+        up, down = self._adapter.read(delta.up), self._adapter.read(str(delta.down))
+        return np.float32(delta.scale) * (down.T if delta.transposed else up), up.T if delta.transposed else down
+
+    @property
+    def rank(self) -> int:
+        """The largest rank of what it adds."""
+        return int(max((delta.rank for delta in self._deltas.values()), default=1))
 
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor of a float dtype as float32, with what the adapter adds."""

@@ -1,5 +1,6 @@
 """Graphs from ids to pooled and projected vectors."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ def pooled_vectors(
     projections: Sequence[Any] = (),
     *,
     finish: Callable[[Any], Any] = lambda vectors: vectors,
+    adapter: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """The graph of vectors, float32 `(batch, hidden_dim)`, or wider for several poolings.
@@ -33,12 +35,14 @@ def pooled_vectors(
         normalize: whether vectors are scaled to Euclidean length 1.
         projections: layers between the two, which may change the width.
         finish: what is done with the vectors at last.
+        adapter: the adapter of the backbone that is used; None for none.
         **options: `long_texts` and `part` of `text_graph`; windows are pooled before vectors are normalized.
     """
     pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
 
     def encode(ids: dict[str, Any]) -> Any:
-        vectors = pool(backbone(ids)["sequence_output"], padding_mask=ids["padding_mask"])
+        hidden = backbone(ids, adapter=adapter) if adapter else backbone(ids)
+        vectors = pool(hidden["sequence_output"], padding_mask=ids["padding_mask"])
         for projection in projections:
             vectors = projection(vectors)
         return vectors
@@ -55,11 +59,17 @@ def scaling(normalize: bool) -> keras.layers.Layer:
 
 
 def text_encoder(
-    backbone: BertBackbone, pooling: Pooling, normalize: bool, *, long_texts: Any, part: str
+    backbone: BertBackbone,
+    pooling: Pooling,
+    normalize: bool,
+    projections: Sequence[Any] = (),
+    *,
+    part: str,
+    **options: Any,
 ) -> tuple[keras.Model, dict[Any, keras.Model]]:
     """A model from ids to vectors, to be a part of another, and its own parts; arguments as for `pooled_vectors`."""
-    graph = pooled_vectors(backbone, pooling, normalize, long_texts=long_texts, part=part)
-    encoder = keras.Model(graph["inputs"], graph["outputs"], name=f"{part}_encoder")
+    graph = pooled_vectors(backbone, pooling, normalize, projections, part=part, **options)
+    encoder = keras.Model(graph["inputs"], graph["outputs"], name=re.sub(r"\W", "_", f"{part}_encoder"))
     if keras.backend.backend() == "tensorflow":
         encoder.jit_compile = False  # XLA would compile `predict` again for every length
     return encoder, graph["parts"]

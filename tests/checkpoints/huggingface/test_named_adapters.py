@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from keras_bert_layers import load_backbone, load_task
+from keras_bert_layers import load_backbone, load_task, save_huggingface
 from keras_bert_layers.checkpoints import CheckpointError, load_report
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.tasks.recipes.combined_tasks import CombinedTasks
+from keras_bert_layers.tasks.recipes.layer_reducer import reduce_layers
+from keras_bert_layers.tasks.recipes.vocabulary_pruner import prune_vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*`auto_map` names code")
 LAYOUTS = ("former", "folders")
@@ -39,12 +42,10 @@ def test_one_adapter_is_merged(jina, directories, layout):
         ours, expected = load_backbone(directories[layout], adapter=name), load_backbone(directories[name])
         for mine, theirs in zip(ours.weights, expected.weights, strict=True):
             np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=0, atol=1e-6, err_msg=mine.path)
-        line = f"the adapter '{name}' was added to 15 tensors" if name else "the weights are those without an adapter"
+        line = f"the adapter '{name}' was added to 15 tensors" if name else "the adapters ['"
         assert any(note.startswith(line) for note in load_report(ours).notes)
         assert not load_report(ours).unknown
-    assert HuggingFaceDirectory(directories[layout], owner="load_task").adapters == tuple(
-        sorted(jina.ADAPTERS, key=jina.ADAPTERS.index if layout == "former" else lambda name: re.sub(r"\W", "_", name))
-    )
+    assert HuggingFaceDirectory(directories[layout], owner="load_task").adapters.keys() == set(jina.ADAPTERS)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -137,3 +138,79 @@ def test_folders_are_those_of_peft(torch, transformers, jina, directories, monke
         batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
         ours = load_backbone(directories["folders"], adapter=name)(batch)["sequence_output"]
         np.testing.assert_allclose(theirs, np.asarray(ours), rtol=0, atol=2e-5)
+
+
+TEXTS = ["a good film", "night", "bad bad film : a night"]
+
+
+@pytest.fixture(scope="module")
+def encoders(directories):
+    """The encoders of each layout, and those of each adapter merged by NumPy, all with prompts."""
+    names = (*LAYOUTS, None, "retrieval.passage", "text-matching")
+    return {name: load_task(directories[name], "sentence_encoder") for name in names}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_prompt_chooses_its_adapter(jina, encoders, layout):
+    encoder = encoders[layout]
+    assert encoder.prompts == jina.PROMPTS
+    for name in ("retrieval.passage", "text-matching"):
+        mine = encoder.predict(TEXTS, prompt=name, verbose=0)
+        theirs = encoders[name].predict(TEXTS, prompt=jina.PROMPTS[name], verbose=0)
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-6)
+    theirs = encoders[None].predict(TEXTS, prompt="night: ", verbose=0)
+    np.testing.assert_allclose(encoder.predict(TEXTS, prompt="night: ", verbose=0), theirs, rtol=0, atol=2e-6)
+
+
+def test_the_sides_of_a_dual_encoder(jina, directories, encoders):
+    dual = load_task(directories["folders"], "dual_encoder")
+    assert dual.prompts == {"query": jina.PROMPTS["retrieval.query"], "document": jina.PROMPTS["retrieval.passage"]}
+    for side in ("queries", "documents"):
+        mine, theirs = (getattr(each, f"encode_{side}")(TEXTS, verbose=0) for each in (dual, encoders["folders"]))
+        np.testing.assert_allclose(mine, theirs, atol=2e-6)
+
+
+def test_one_adapter_of_a_task_works_as_any_encoder(jina, directories, encoders, tmp_path):
+    encoder = load_task(directories["former"], adapter="retrieval.query")
+    assert encoder.backbone.adapters == {}
+    expected = encoders["former"].predict(TEXTS, prompt="retrieval.query", verbose=0)
+    np.testing.assert_allclose(encoder.predict(TEXTS, prompt="retrieval.query", verbose=0), expected, atol=2e-6)
+    again = load_task(save_huggingface(encoder, tmp_path / "x"))
+    np.testing.assert_allclose(again.predict(TEXTS, prompt="retrieval.query", verbose=0), expected, atol=2e-6)
+
+
+def test_what_cannot_be_done_with_adapters(encoders, tmp_path):
+    encoder = encoders["former"]
+    for function in (
+        lambda: encoder.quantize("int8"),
+        lambda: encoder.backbone.enable_lora(2),
+        lambda: save_huggingface(encoder, tmp_path / "x"),
+        lambda: save_huggingface(encoder.backbone, tmp_path / "x"),
+        lambda: encoder.export(tmp_path / "x.onnx", format="onnx"),
+        lambda: reduce_layers(encoder, 1),
+        lambda: prune_vocabulary(encoder, TEXTS),
+        lambda: CombinedTasks({"a": encoder}),
+    ):
+        with pytest.raises(
+            ValueError, match=r"must have no adapters .* Load one adapter, merged into the weights: `load_"
+        ):
+            function()
+
+
+def test_an_adapter_that_replaces_weights(jina, numbers, tmp_path):
+    directory = jina.write_folders(tmp_path / "x", *numbers, prompts=True)
+    path = directory / "separation" / "adapter_model.safetensors"
+    tensors = load_file(path)
+    save_file({**tensors, "base_model.model.pooler.dense.bias": np.zeros(12, "float32")}, path)
+    with pytest.raises(
+        CheckpointError, match=r"the adapter 'separation' must only add products .* 'pooler\.dense\.bias'"
+    ):
+        load_task(directory)
+    load_task(directory, adapter="separation")
+
+
+def test_a_directory_without_modules(jina, numbers, tmp_path):
+    directory = jina.write_folders(tmp_path / "x", *numbers)
+    (directory / "modules.json").unlink()
+    encoder = load_task(directory)
+    assert encoder.prompts == dict.fromkeys(sorted(jina.ADAPTERS), "")
