@@ -230,7 +230,7 @@ class BertBackbone(keras.Model):
     def adapters(self) -> dict[str, int]:
         """The rank of each adapter by its name; empty without any."""
         banks = self.get_layer("embedding").banks
-        return dict(banks["token"].ranks) if banks else {}
+        return dict(banks["token_embedding"].ranks) if banks else {}
 
     @property
     def padding_free(self) -> bool:

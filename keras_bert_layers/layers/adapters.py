@@ -85,29 +85,22 @@ def add_banks(model: keras.Model, ranks: Mapping[str, int]) -> None:
     The kernel of three products, query, key and value, has matrices of three times the rank, one after the other.
     """
     for layer in all_layers(model):
-        is_dense, weights = isinstance(layer, keras.layers.Dense), {}
-        if is_dense:
-            weights["kernel"] = layer._kernel
-        elif hasattr(layer, "token_embedding"):
-            weights = {"token": layer.token_embedding, "segment": layer.segment_embedding}
+        weights = {name: getattr(layer, name, None) for name in ("_kernel", "token_embedding", "segment_embedding")}
+        weights = {name: weight for name, weight in weights.items() if isinstance(weight, keras.Variable)}
         if not weights:
             continue
         factor = 3 if layer.name == "query_key_value" else 1
         own = {name: factor * rank for name, rank in ranks.items()}
         layer._tracker.unlock()
-        layer.banks = {
-            name: AdapterBank(weight, own, dtype=layer.dtype_policy, name=f"{name}_bank")
-            for name, weight in weights.items()
-            if weight is not None
-        }
+        layer.banks = {name: AdapterBank(each, own, dtype=layer.dtype_policy) for name, each in weights.items()}
         layer._tracker.lock()
-        if is_dense:
+        if "_kernel" in weights:
             layer.call = partial(_with_adapter, layer)
 
 
 def _with_adapter(layer: keras.layers.Dense, inputs: Tensor, training: bool | None = None) -> Any:
     """The call of a dense layer with a bank: `x W + x A B + b`, and the activation."""
-    pair = layer.banks["kernel"].pair
+    pair = layer.banks["_kernel"].pair
     if pair is None:
         return keras.layers.Dense.call(layer, inputs, training=training)
     first, second = (ops.cast(matrix, layer.compute_dtype) for matrix in pair)

@@ -178,11 +178,10 @@ class BertEmbedding(PaddingFreeLayer):
         embedded = _rows(self.token_embedding, token_ids)  # [..., E]
         if self.segment_embedding is not None:
             embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
-        given = {"token": token_ids, "segment": ops.zeros_like(token_ids) if segment_ids is None else segment_ids}
         for name, bank in self.banks.items() if chosen_adapter() else ():
-            if bank.pair is not None:
-                first, second = bank.pair
-                embedded += ops.matmul(_rows(first, given[name]), second)
+            ids = token_ids if name == "token_embedding" else segment_ids
+            first, second = bank.pair
+            embedded += ops.matmul(_rows(first, ops.zeros_like(token_ids) if ids is None else ids), second)
         return embedded if positions is None else embedded + positions
 
     def _of_one_segment(self, segment_ids: Tensor) -> Any:

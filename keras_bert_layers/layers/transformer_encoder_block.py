@@ -212,21 +212,15 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         num_groups = 1 if real is None else len(real.rows_by_length.groups)
         attention_seeds, seeds = _dropout_of(self.attention).draw(num_groups), self.dropout_layer.draw(2)
         inner_seeds = _dropout_of(self.feed_forward).draw(1)
-        adapter = chosen_adapter()
         reference = weakref.ref(self)  # TensorFlow keeps `run`; see `freed_with`
 
         def run(tokens: Tensor) -> tuple[Any, ...]:
             block: Any = reference()
             attention, inner = _dropout_of(block.attention), _dropout_of(block.feed_forward)
-            with (
-                using_adapter(adapter),
-                attention.replay(attention_seeds),
-                inner.replay(inner_seeds),
-                block.dropout_layer.replay(seeds),
-            ):
+            with attention.replay(attention_seeds), inner.replay(inner_seeds), block.dropout_layer.replay(seeds):
                 return block._run(tokens, **options)
 
-        output, *scores = keras.remat(run)(tokens)
+        output, *scores = keras.remat(using_adapter(chosen_adapter())(run))(tokens)
         # The gradient of a reshape is one tensor, which TensorFlow's recomputation needs, also where rows are selected.
         return ops.reshape(output, ops.shape(output)), *scores
 

@@ -119,14 +119,12 @@ class BertSentenceEncoder(Task):
         checks.positive_number("BertSentenceEncoder", "temperature", temperature)
         layers = projection_layers("BertSentenceEncoder", projection_dim, projection_activation, backbone.config)
         long_texts = as_long_texts("BertSentenceEncoder", long_texts, preprocessor, pooling="mean")
-        finish = functools.partial(_cut, truncate_dim=truncate_dim)
         all_prompts = Prompts("BertSentenceEncoder", prompts, default_prompt, backbone.adapters)
-        options: dict[str, Any] = {"projections": layers, "finish": finish, "long_texts": long_texts}
-        graph = pooled_vectors(backbone, pooling, normalize, adapter=all_prompts.adapter(), **options)
+        options: dict[str, Any] = {"pooling": pooling, "normalize": normalize, "long_texts": long_texts}
+        options |= {"projections": layers, "finish": functools.partial(_cut, truncate_dim=truncate_dim)}
+        graph = pooled_vectors(backbone, adapter=all_prompts.adapter(), **options)
         for part, adapter in all_prompts.adapters_of_parts().items():
-            graph["parts"][part], more = text_encoder(
-                backbone, pooling, normalize, part=part, adapter=adapter, **options
-            )
+            graph["parts"][part], more = text_encoder(backbone, part=part, adapter=adapter, **options)
             graph["parts"] |= more
         width = graph["outputs"].shape[-1]
         pipeline = ComparedInputs("BertSentenceEncoder", preprocessor, width).prompted(all_prompts.text())

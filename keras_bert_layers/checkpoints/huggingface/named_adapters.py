@@ -25,6 +25,7 @@ _STACKED = "lora_adaptations"
 _WEIGHT, _ORIGINAL = ".weight", ".parametrizations.weight.original"
 _STACK = ".parametrizations.weight.0.lora_"
 _EMBEDDING = "embeddings."
+_Pieces = Mapping[str, tuple[str, int, int]]
 
 
 class NamedAdapters:
@@ -92,14 +93,7 @@ class StackedAdapter:
         jinaai/xlm-roberta-flash-implementation, modeling_lora.py.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        tensors: TensorFile,
-        pieces: Mapping[str, tuple[str, int, int]],
-        names: Sequence[str],
-        name: str,
-    ):
+    def __init__(self, path: Path, tensors: TensorFile, pieces: _Pieces, names: Sequence[str], name: str):
         self._path, self._tensors, self._index = path, tensors, names.index(name)
         self._places: dict[str, tuple[str, bool, int, int]] = {}
         self.infos: dict[str, TensorInfo] = {}
@@ -114,9 +108,8 @@ class StackedAdapter:
     def _add(self, name: str, stored: str, is_embedding: bool, own: tuple[int, int], num_adapters: int) -> None:
         dtype, shape = self._tensors.infos.get(stored, ("", ()))
         if len(shape) != 3 or shape[0] != num_adapters or shape[1] % own[1]:
-            raise CheckpointError(
-                f"{self._path}: {stored!r} must have {num_adapters} adapters. Received: shape={shape}."
-            )
+            rule = f"{stored!r} must have {num_adapters} adapters"
+            raise CheckpointError(f"{self._path}: {rule}. Received: shape={shape}.")
         rows, columns = shape[1] // own[1], shape[2]
         self.infos[name] = TensorInfo(dtype, (columns, rows) if is_embedding else (rows, columns))
         self._places[name] = (stored, is_embedding, *own)

@@ -1,6 +1,5 @@
 """Graphs from ids to pooled and projected vectors."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,18 +57,10 @@ def scaling(normalize: bool) -> keras.layers.Layer:
     return keras.layers.Activation("linear", dtype="float32", name="as_float32")
 
 
-def text_encoder(
-    backbone: BertBackbone,
-    pooling: Pooling,
-    normalize: bool,
-    projections: Sequence[Any] = (),
-    *,
-    part: str,
-    **options: Any,
-) -> tuple[keras.Model, dict[Any, keras.Model]]:
+def text_encoder(backbone: BertBackbone, *, part: str, **options: Any) -> tuple[keras.Model, dict[Any, keras.Model]]:
     """A model from ids to vectors, to be a part of another, and its own parts; arguments as for `pooled_vectors`."""
-    graph = pooled_vectors(backbone, pooling, normalize, projections, part=part, **options)
-    encoder = keras.Model(graph["inputs"], graph["outputs"], name=re.sub(r"\W", "_", f"{part}_encoder"))
+    graph = pooled_vectors(backbone, part=part, **options)
+    encoder = keras.Model(graph["inputs"], graph["outputs"], name=f"{part}_encoder")
     if keras.backend.backend() == "tensorflow":
         encoder.jit_compile = False  # XLA would compile `predict` again for every length
     return encoder, graph["parts"]

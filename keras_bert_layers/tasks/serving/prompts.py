@@ -71,7 +71,8 @@ class Prompts:
     def part(self, prompt: str | None = None) -> str | None:
         """The part of the task with the prompt's adapter; None for the whole task, which has that of the default."""
         adapter = self.adapter(prompt)
-        return None if adapter == self.adapter() else f"adapter {adapter}"
+        index = list(self._adapters).index(adapter) if adapter else "none"
+        return None if adapter == self.adapter() else f"adapter_{index}"
 
     def adapters_of_parts(self) -> dict[str, str | None]:
         """The parts beside the whole task, each with its adapter; None for the weights alone."""
