@@ -13,7 +13,9 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids
 from keras_bert_layers.config import IDS, BertConfig
+from keras_bert_layers.layers.adapters import add_banks, refuse_adapters, using_adapter
 from keras_bert_layers.layers.attention_kernels import LONG_ROW
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
@@ -51,6 +53,7 @@ class BertBackbone(keras.Model):
             `"padding_mask"`, 1 = real token (for rows of several texts, see `packed_rows`). The sequence is at most
             `config.max_sequence_length` long; a longer one raises (see `layers.BertEmbedding`, also for ids out of
             range).
+        adapter: the name of one of `adapters`; None for the weights alone.
 
     Returns:
         A dictionary:
@@ -128,6 +131,19 @@ class BertBackbone(keras.Model):
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_backbone(source)`.")
     (save_pretrained,) = unavailable("Use `checkpoints.save_huggingface(backbone, directory)`.", 1)
 
+    def call(
+        self, inputs: Ids, training: bool | None = None, mask: Any = None, adapter: str | None = None, **kwargs: Any
+    ) -> Any:
+        """The outputs for a batch of ids; see the class."""
+        checks.one_of(type(self).__name__, "adapter", adapter, [None, *self.adapters])
+        with using_adapter(adapter):
+            return super().call(inputs, training=training, mask=mask, **kwargs)
+
+    def compute_output_spec(self, inputs: Ids, *_: Any, adapter: str | None = None, **__: Any) -> Any:
+        """Shapes and dtypes of the outputs."""
+        checks.one_of(type(self).__name__, "adapter", adapter, [None, *self.adapters])
+        return super().compute_output_spec(inputs)
+
     def _run_through_graph(self, inputs: Any, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)
 
@@ -184,6 +200,7 @@ class BertBackbone(keras.Model):
             Hu et al. 2021, https://arxiv.org/abs/2106.09685, section 4.1.
         """
         owner = type(self).__name__
+        refuse_adapters(owner, self)
         checks.positive_integer(owner, "rank", rank)
         checks.optional(checks.positive_number, owner, "lora_alpha", lora_alpha)
         if self.lora_rank is not None:
@@ -197,6 +214,38 @@ class BertBackbone(keras.Model):
         for weight in self.weights:
             weight.trainable = is_lora(weight)
         self.lora_rank, self.lora_alpha, self.lora_blocks = rank, lora_alpha, lora_blocks
+
+    def add_adapters(self, ranks: Mapping[str, int]) -> None:
+        """Adds adapters: matrices of low rank beside the weights, of which a call chooses those of one by its name.
+
+        Every dense layer adds `x A B` to its output, and the embedding of tokens and of segments the same to its rows.
+        The matrices begin as zeros, and are never trained; `load_task` reads those of Jina embeddings v3. Files and
+        SavedModels include them. LoRA, quantization, ONNX files, other layouts and recipes that change layers or
+        vocabularies refuse them: these want one adapter, merged into the weights, as `load_backbone(adapter=...)` does.
+
+        Args:
+            ranks: the rank of each adapter by its name; empty for no change.
+
+        Raises:
+            ValueError: there are adapters already; a rank is not positive.
+
+        Examples:
+            >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+            >>> backbone = BertBackbone(config)
+            >>> backbone.add_adapters({"query": 2, "passage": 4})
+            >>> outputs = backbone(backbone.input, adapter="query")
+        """
+        refuse_adapters(type(self).__name__, self)
+        for rank in ranks.values():
+            checks.positive_integer(type(self).__name__, "ranks", rank)
+        if ranks:
+            add_banks(self, ranks)
+
+    @property
+    def adapters(self) -> dict[str, int]:
+        """The rank of each adapter by its name; empty without any."""
+        banks = self.get_layer("embedding").banks
+        return dict(banks["token_embedding"].ranks) if banks else {}
 
     @property
     def padding_free(self) -> bool:
@@ -269,6 +318,8 @@ class BertBackbone(keras.Model):
         """Every constructor argument, the config as a dictionary; and the quantized layers, after `quantize`."""
         dtype = keras.dtype_policies.serialize(self.dtype_policy)
         config = {**constructor_arguments(BertBackbone, self), "config": self.config.to_dict(), "dtype": dtype}
+        if self.adapters:
+            config["adapters"] = self.adapters
         config["parts"] = None if self.parts.are_of_bert else keras.saving.serialize_keras_object(self.parts)
         return keras_models.with_quantized_layers(self, config)
 
@@ -276,9 +327,11 @@ class BertBackbone(keras.Model):
     def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> BertBackbone:
         """A new backbone from a `get_config` dictionary, with initial weights."""
         arguments = keras_models.constructor_config(config)
+        adapters = arguments.pop("adapters", {})
         if arguments.get("parts") is not None:
             arguments["parts"] = keras.saving.deserialize_keras_object(arguments["parts"])
         backbone = cls(**{**arguments, "config": BertConfig.from_dict(config["config"])})
+        backbone.add_adapters(adapters)
         return keras_models.made_quantized(backbone, config)
 
 

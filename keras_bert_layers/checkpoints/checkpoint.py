@@ -5,7 +5,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ class TrainedHead:
         name: the `task` of `load_task`.
         options: the arguments of the task's class besides the backbone and the preprocessor.
         rows: the head's rows in the table of weight names; empty for a task without weights of its own.
+        uses_adapters: whether the backbone has all adapters of the checkpoint.
         stated: whether the files state that this is the checkpoint's task; False where only the weights fit it.
         doubts: what the files leave unclear about the head.
     """
@@ -63,6 +65,7 @@ class TrainedHead:
     name: str
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     rows: tuple[WeightRow, ...] = ()
+    uses_adapters: bool = False
     stated: bool = True
     doubts: tuple[Doubt, ...] = ()
 
@@ -86,7 +89,14 @@ class Checkpoint(abc.ABC):
         self.owner = owner
         self.root = source
         self.weights_file = weights_file
+        #: The adapter that is added to the weights, one of `adapters`; None for the base's own.
+        self.adapter: str | None = None
         self._notes: dict[str, None] = {}
+
+    @property
+    def adapters(self) -> Mapping[str, Callable[[], Any]]:
+        """The adapters of which one may be chosen: name -> what gives the tensors with it, once `weights` are open."""
+        return {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -188,6 +198,16 @@ class Checkpoint(abc.ABC):
             CheckpointError: the files hold a head of this kind, which cannot be read.
         """
         return {}
+
+
+def plain_name(name: str) -> str:
+    """The name of an adapter as folders have it.
+
+    Examples:
+        >>> plain_name("retrieval.query"), plain_name("text-matching")
+        ('retrieval_query', 'text_matching')
+    """
+    return re.sub(r"[^0-9A-Za-z]", "_", name)
 
 
 def by_metadata(

@@ -27,7 +27,9 @@ _LEAST_LENGTH = 3
 _NAMES_IN_A_WARNING = 20
 
 
-def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **options: Any) -> BertBackbone:
+def load_backbone(
+    source: str | os.PathLike[str], *, strict: bool = False, adapter: str | None = None, **options: Any
+) -> BertBackbone:
     """Loads the encoder of a checkpoint, with its weights.
 
     The source is a directory, the file with the weights in one, or a name: `hf://owner/name`, a preset such as
@@ -52,6 +54,8 @@ def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **opt
     Args:
         source: the directory, the file or the name.
         strict: whether unknown tensors and keys of the config are an error too.
+        adapter: the name of an adapter of the checkpoint, which is merged into the weights: one of those of Jina
+            embeddings v3, such as `"retrieval.query"`, or a folder with an `adapter_config.json` of PEFT.
         **options: other arguments of `BertBackbone`: `dtype`, `name`, `return_hidden_states`, ...
 
     Returns:
@@ -72,7 +76,7 @@ def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **opt
         >>> load_report(backbone).ignored
         {'embeddings.position_ids': 'a buffer: the integers 0, 1, 2, ...'}
     """
-    backbone = read_backbone(open_checkpoint(source, owner="load_backbone"), strict=strict, **options)
+    backbone = read_backbone(open_checkpoint(source, owner="load_backbone", adapter=adapter), strict=strict, **options)
     warn_of_gaps(load_report(backbone), pooled=True)
     return backbone
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.checkpoints.checkpoint import Checkpoint
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, plain_name
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.google.directory import GoogleDirectory, GoogleHubDirectory
 from keras_bert_layers.checkpoints.hub import resolve
@@ -19,19 +19,20 @@ _SHARDS_INDEX = re.compile(r".+\.(?:safetensors|bin)\.index\.(?:[^.]+\.)?json")
 _RECOGNISED: tuple[type[Any], ...] = (KerasHubDirectory, GoogleDirectory, GoogleHubDirectory)
 
 
-def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint:
+def open_checkpoint(source: str | os.PathLike[str], *, owner: str, adapter: str | None = None) -> Checkpoint:
     """Opens the checkpoint that `source` names, without reading its weights.
 
     Args:
         source: a directory, the file with the weights in it, or a name for `hub.resolve`.
         owner: the public function that was called, for errors.
+        adapter: the name of the adapter that is added to the weights; None for none.
 
     Returns:
         The checkpoint. Its files decide the dialect; HuggingFace's is the default.
 
     Raises:
         TypeError: `source` is not a path.
-        CheckpointError: the directory does not exist or may not be read; the name is unknown.
+        CheckpointError: the directory does not exist or may not be read; the name, or that of the adapter, is unknown.
     """
     source = resolve(source, owner=owner)
     if not isinstance(source, str | os.PathLike):
@@ -42,7 +43,16 @@ def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint
         raise CheckpointError(checks.message(owner, "source", "be an existing directory", str(source)))
     if not os.access(directory, os.R_OK | os.X_OK):
         raise CheckpointError(checks.message(owner, "source", "be a directory that may be read", str(source)))
-    return _dialect(directory, weights)(directory, owner=owner, weights_file=weights)
+    checkpoint: Checkpoint = _dialect(directory, weights)(directory, owner=owner, weights_file=weights)
+    if adapter is not None:
+        names = {plain_name(name): name for name in checkpoint.adapters}
+        checkpoint.adapter = names.get(plain_name(checks.instance(owner, "adapter", adapter, str)))
+        if checkpoint.adapter is None:
+            rule = (
+                f"be one of {list(checkpoint.adapters)}" if names else "be None: there are no adapters to choose from"
+            )
+            raise CheckpointError(f"{checkpoint}: `adapter` must {rule}. Received: {adapter!r}.")
+    return checkpoint
 
 
 def named_weights(source: Path) -> str | None:

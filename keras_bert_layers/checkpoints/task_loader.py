@@ -18,7 +18,9 @@ from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
 from keras_bert_layers.checkpoints.loaders import read_backbone, read_model, read_preprocessor, warn_of_gaps
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
+from keras_bert_layers.checkpoints.weights.loading import load_adapters
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
+from keras_bert_layers.checkpoints.weights.table import backbone_rows
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.tasks.prediction.new_head import NewHead
 from keras_bert_layers.tasks.task import Task
@@ -35,6 +37,7 @@ def load_task(
     max_length: int | None = None,
     dtype: str | keras.DTypePolicy | None = None,
     strict: bool = False,
+    adapter: str | None = None,
     **options: Any,
 ) -> keras.Model:
     """Loads a task of a checkpoint: a model that takes text and gives answers.
@@ -63,6 +66,7 @@ def load_task(
         dtype: the dtype policy of the backbone and the head, as for `BertBackbone`: `"mixed_bfloat16"` to train,
             `"bfloat16"` for inference only.
         strict: whether unknown tensors and keys of the config are an error, as for `load_backbone`.
+        adapter: the name of an adapter that is merged into the weights, as for `load_backbone`.
         **options: other arguments of the task's class, such as `num_classes` and `class_names` of a new classifier, or
             `pooling` of it or of a sentence encoder. `preprocessor` replaces the checkpoint's own, which is
             `load_preprocessor(source)`; None leaves it out, for a model that takes token ids.
@@ -90,9 +94,10 @@ def load_task(
     if task is not None:
         checks.one_of(OWNER, "task", task, TASKS)
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
-        given = {name: value for name, value in (("max_length", max_length), ("dtype", dtype)) if value is not None}
+        given = {"max_length": max_length, "dtype": dtype, "adapter": adapter}
+        given = {name: value for name, value in given.items() if value is not None}
         return _saved_task(Path(source), task, {**options, **given})
-    checkpoint = open_checkpoint(source, owner=OWNER)
+    checkpoint = open_checkpoint(source, owner=OWNER, adapter=adapter)
     with naming(checkpoint):
         heads = checkpoint.trained_heads()
     if task == "sparse_encoder":  # its head is a masked language model's
@@ -264,16 +269,19 @@ def _trained_head(
     checkpoint: Checkpoint, trained: TrainedHead, dtype: str | keras.DTypePolicy, strict: bool, options: dict[str, Any]
 ) -> Any:
     """A task with the checkpoint's own head."""
+    _check_projections(checkpoint, options.get("projection_dim"))
+    adapted = {name: read() for name, read in checkpoint.adapters.items()} if trained.uses_adapters else {}
 
     def make(config: BertConfig) -> Any:
         backbone = BertBackbone(config, parts=checkpoint.parts, dtype=dtype)
+        backbone.add_adapters({name: tensors.rank for name, tensors in adapted.items()})
         # The options come from the config.
         with damaged(f"{checkpoint}: the config's settings do not fit the task", ValueError):
             return TASKS[trained.name].task_class(backbone, **options)
 
-    _check_projections(checkpoint, options.get("projection_dim"))
     needs_pooler = TASKS[trained.name].pooled
     model = read_model(checkpoint, trained.rows, make, strict=strict, needs_pooler=needs_pooler)
+    load_adapters(model.backbone, backbone_rows(checkpoint.config, checkpoint.parts), checkpoint, adapted)
     notes = [] if trained.stated else [f"the task {trained.name!r}, as the weights are of its head"]
     if trained.name == "token_classifier" and options.get("scheme") is None:
         notes.append(f"the scheme {model.scheme!r} of the tags, by their names")

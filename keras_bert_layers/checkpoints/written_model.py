@@ -13,6 +13,7 @@ from keras_bert_layers.checkpoints.task_table import TASKS, TaskRow, task_of
 from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, weights_by_row
 from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.layers.adapters import refuse_adapters
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SpanPreprocessor
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class WrittenModel:
             raise TypeError(checks.message(owner, "model", rule, model, cure))
         if not isinstance(preprocessor, BertPreprocessor | SpanPreprocessor | None):
             raise TypeError(checks.message(owner, "preprocessor", "be a BertPreprocessor or None", preprocessor))
+        refuse_adapters(owner, model)
         self.model, self.layout, self.owner = model, layout, owner
         self.backbone: BertBackbone = model if self.task is None else model.backbone
         checks.instance(owner, "model.backbone", self.backbone, BertBackbone, "Save a `.keras` file.")

@@ -10,6 +10,7 @@ from keras_bert_layers._internal.checks import check_in_graph, constructor_argum
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 from keras_bert_layers.layers._parts import part_of, serialized
+from keras_bert_layers.layers.adapters import AdapterBank, chosen_adapter
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.layers.layer_norm import LayerNorm
@@ -114,6 +115,8 @@ class BertEmbedding(PaddingFreeLayer):
         policy = self.dtype_policy
         self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, center=use_bias, dtype=policy, name="layer_norm")
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
+        #: The adapters beside the token and the segment embedding; see `layers.adapters`.
+        self.banks: dict[str, AdapterBank] = {}
         self.projection = None
         if embedding_dim is not None and embedding_dim != self.hidden_dim:
             options = {"use_bias": use_bias, "dtype": policy, "name": "projection"}
@@ -175,6 +178,10 @@ class BertEmbedding(PaddingFreeLayer):
         embedded = _rows(self.token_embedding, token_ids)  # [..., E]
         if self.segment_embedding is not None:
             embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
+        for name, bank in self.banks.items() if chosen_adapter() else ():
+            ids = token_ids if name == "token_embedding" else segment_ids
+            first, second = bank.pair
+            embedded += ops.matmul(_rows(first, ops.zeros_like(token_ids) if ids is None else ids), second)
         return embedded if positions is None else embedded + positions
 
     def _of_one_segment(self, segment_ids: Tensor) -> Any:

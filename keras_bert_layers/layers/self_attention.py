@@ -178,7 +178,8 @@ class SelfAttention(keras.layers.Layer):
         if not first_token_only:
             return None, self.query_key_value(hidden)  # [B, S, 3 H] or [T, 3 H]
         width = hidden.shape[-1]
-        if self.query_key_value.quantization_mode is not None:  # only the layer can read its kernel
+        layer: Any = self.query_key_value
+        if layer.quantization_mode is not None or hasattr(layer, "banks"):  # only the layer knows all of its kernel
             merged = self.query_key_value(hidden)
             return first_of(real, merged[..., :width]), merged[..., width:]
         kernel, bias = self.query_key_value.kernel, self.query_key_value.bias

@@ -16,6 +16,7 @@ from keras_bert_layers._internal.types import Shape, Tensor
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._parts import part_of, serialized
+from keras_bert_layers.layers.adapters import chosen_adapter, using_adapter
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer, RealTokens, first_of, with_padding, without_padding
@@ -219,7 +220,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             with attention.replay(attention_seeds), inner.replay(inner_seeds), block.dropout_layer.replay(seeds):
                 return block._run(tokens, **options)
 
-        output, *scores = keras.remat(run)(tokens)
+        output, *scores = keras.remat(using_adapter(chosen_adapter())(run))(tokens)
         # The gradient of a reshape is one tensor, which TensorFlow's recomputation needs, also where rows are selected.
         return ops.reshape(output, ops.shape(output)), *scores
 

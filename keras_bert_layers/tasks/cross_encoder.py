@@ -186,7 +186,7 @@ class BertCrossEncoder(Task):
 
     def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
         """Queries, read after the text of a prompt, and documents to `score`."""
-        return self.label_kind.decode(self.run(self.pipeline.prompted(prompt).ids(*texts)))
+        return self.label_kind.decode(self.run(self.pipeline.prompted(self._prompts.text(prompt)).ids(*texts)))
 
     def onnx_functions(self) -> onnx.Functions:
         """The signature `serving_default`, and one for each prompt."""

@@ -29,7 +29,7 @@ from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES, labels_for
-from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.prompts import RETRIEVAL, Prompts
 from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.task import Task
@@ -49,7 +49,8 @@ class BertDualEncoder(Task):
     is not a negative of that query in any row.
 
     Args:
-        backbone: the `BertBackbone` of the queries, and of the documents too if they have no other.
+        backbone: the `BertBackbone` of the queries, and of the documents too if they have no other. Of the adapters of
+            Jina embeddings v3, queries use `"retrieval.query"` and documents `"retrieval.passage"`.
         document_backbone: the `BertBackbone` of the documents, of the same width; None shares the one of the queries.
         pooling: `"mean"`, `"cls"`, `"max"`, or another mode of a `SequencePooling`, or a sequence of modes, whose
             vectors are put side by side.
@@ -299,15 +300,21 @@ def _by_row(vectors: dict[str, Any]) -> Any:
 
 def _graph(make: Callable[..., Any], backbone: BertBackbone, document_backbone: BertBackbone | None) -> dict[str, Any]:
     """The inputs and outputs of both encoders, and the parts that each side goes through alone, for `Task`."""
-    encoder, parts = make(backbone, part=QUERY)
+    encoder, parts = make(backbone, part=QUERY, adapter=_adapter(backbone, QUERY))
     encoders = {QUERY: encoder, DOCUMENT: encoder}
     parts |= {(DOCUMENT, kind): model for (_, kind), model in parts.items()}
-    if document_backbone is not None:
-        encoders[DOCUMENT], of_documents = make(document_backbone, part=DOCUMENT)
+    if document_backbone is not None or _adapter(backbone, DOCUMENT):
+        other = document_backbone or backbone
+        encoders[DOCUMENT], of_documents = make(other, part=DOCUMENT, adapter=_adapter(other, DOCUMENT))
         parts |= of_documents
     inputs = {side: id_inputs(side, encoder.input["token_ids"].shape[1:]) for side in SIDES}
     outputs = {side: encoders[side](inputs[side]) for side in SIDES}
     return {"inputs": inputs, "outputs": outputs, "parts": {**encoders, **parts}}
+
+
+def _adapter(backbone: BertBackbone, side: str) -> str | None:
+    """The adapter of queries or documents, if the backbone has it."""
+    return RETRIEVAL[side] if RETRIEVAL[side] in backbone.adapters else None
 
 
 def _check_document_parts(

@@ -22,7 +22,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, W
 from keras_bert_layers.tasks.comparison import Comparison
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.heads import check_parts
-from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
+from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers, text_encoder
 from keras_bert_layers.tasks.inputs import ComparedInputs
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.serving.search import export_search
@@ -44,7 +44,8 @@ class BertSentenceEncoder(Task):
     - `x` texts, `y` vectors `(rows, vector_dim)`: a small model learns from a larger one.
 
     Args:
-        backbone: a `BertBackbone`.
+        backbone: a `BertBackbone`. One of its `adapters` is used with the prompt of the same name; with a prompt that
+            is a text, or without a prompt, the weights alone.
         pooling: `"mean"`, `"cls"`, `"max"`, or another mode of a `SequencePooling`, or a sequence of modes, whose
             vectors are put side by side.
         normalize: whether vectors have Euclidean length 1, so that their dot product is the cosine.
@@ -54,7 +55,8 @@ class BertSentenceEncoder(Task):
         truncate_dim: how many of the first features of a vector are kept, for models that were trained for it
             (Matryoshka); None keeps all. The cut comes last, so a normalized vector gets shorter than 1: compare cut
             vectors by their cosine.
-        prompts: texts that the model was trained to read before every text, by name.
+        prompts: texts that the model was trained to read before every text, by name; `""` for a name that only chooses
+            an adapter.
         default_prompt: the name of the prompt before every text, in training too; None for none.
         temperature: divides the cosines in the loss of pairs without similarities.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
@@ -117,9 +119,14 @@ class BertSentenceEncoder(Task):
         checks.positive_number("BertSentenceEncoder", "temperature", temperature)
         layers = projection_layers("BertSentenceEncoder", projection_dim, projection_activation, backbone.config)
         long_texts = as_long_texts("BertSentenceEncoder", long_texts, preprocessor, pooling="mean")
-        finish = functools.partial(_cut, truncate_dim=truncate_dim)
-        graph = pooled_vectors(backbone, pooling, normalize, layers, finish=finish, long_texts=long_texts)
-        all_prompts, width = Prompts("BertSentenceEncoder", prompts, default_prompt), graph["outputs"].shape[-1]
+        all_prompts = Prompts("BertSentenceEncoder", prompts, default_prompt, backbone.adapters)
+        options: dict[str, Any] = {"pooling": pooling, "normalize": normalize, "long_texts": long_texts}
+        options |= {"projections": layers, "finish": functools.partial(_cut, truncate_dim=truncate_dim)}
+        graph = pooled_vectors(backbone, adapter=all_prompts.adapter(), **options)
+        for part, adapter in all_prompts.adapters_of_parts().items():
+            graph["parts"][part], more = text_encoder(backbone, part=part, adapter=adapter, **options)
+            graph["parts"] |= more
+        width = graph["outputs"].shape[-1]
         pipeline = ComparedInputs("BertSentenceEncoder", preprocessor, width).prompted(all_prompts.text())
         pipeline.long_texts = long_texts
         super().__init__(backbone, pipeline, **graph, name=name)
@@ -213,13 +220,14 @@ class BertSentenceEncoder(Task):
     def encode_queries(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.
 
-        sentence-transformers' `encode_query` has the same rule: the default prompt does not apply.
+        sentence-transformers' `encode_query` has the same rule: the default prompt does not apply. Where there is none,
+        and the backbone has the adapters of Jina embeddings v3, the prompt is `"retrieval.query"`.
         """
-        return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("query", ""), **kwargs)
+        return self.predict(texts, batch_size, prompt=self._prompts.of_side("query"), **kwargs)
 
     def encode_documents(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
-        """Encodes documents: `predict` with the prompt `"document"`, or without a prompt; as `encode_queries`."""
-        return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("document", ""), **kwargs)
+        """Encodes documents, by the rule of `encode_queries`: `"document"`, else `"retrieval.passage"` or no prompt."""
+        return self.predict(texts, batch_size, prompt=self._prompts.of_side("document"), **kwargs)
 
     def default_loss(self) -> keras.losses.Loss:
         """The squared difference between the cosine of a pair and its similarity, or between two vectors.
@@ -245,8 +253,9 @@ class BertSentenceEncoder(Task):
         return {self.output_name: outputs}
 
     def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
-        """Strings, read after the text of a prompt, to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.prompted(prompt).ids(*texts))}
+        """Strings, read after the text of a prompt and with its adapter, to `embedding`."""
+        ids = self.pipeline.prompted(self._prompts.text(prompt)).ids(*texts)
+        return {self.output_name: self.run(ids, self._prompts.part(prompt))}
 
     def export_search(
         self,
@@ -269,7 +278,7 @@ class BertSentenceEncoder(Task):
 
     def serve_side(self, side: str, texts: Tensor) -> Any:
         """The vectors of queries or documents, `side`, in graph, as `encode_queries` and `encode_documents`."""
-        return self.serve_prompted(self._prompts.by_name.get(side, ""), texts)[self.output_name]
+        return self.serve_prompted(self._prompts.of_side(side), texts)[self.output_name]
 
     def onnx_side(self, side: str, model: onnx.OnnxModel, texts: onnx.Tensor) -> onnx.Tensor:
         """`serve_side` in an ONNX file."""

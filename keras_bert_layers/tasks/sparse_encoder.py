@@ -283,7 +283,7 @@ class BertSparseEncoder(Task):
 
     def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `token` and `weight`."""
-        return self.decode(self.run(self.pipeline.prompted(prompt).ids(*texts)))
+        return self.decode(self.run(self.pipeline.prompted(self._prompts.text(prompt)).ids(*texts)))
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""

@@ -55,6 +55,12 @@ def kerashub():
 
 
 @pytest.fixture(scope="session")
+def jina():
+    """The module `jina_checkpoint.py`: writes small random checkpoints with adapters."""
+    return _module("jina_checkpoint")
+
+
+@pytest.fixture(scope="session")
 def our_models():
     """The module `our_models.py`: a small random model of every kind, for the writers."""
     return _module("our_models")

@@ -59,7 +59,7 @@ class PiecesOfTensors:
     """
 
     def __init__(self, file: TensorFile, pieces: Mapping[str, tuple[str, int, int]]):
-        self._file, self._pieces = file, pieces
+        self._file, self.pieces = file, pieces
         self.infos = {}
         for name, (stored, _, count) in pieces.items():
             dtype, shape = file.infos[stored]
@@ -67,13 +67,13 @@ class PiecesOfTensors:
 
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor of a float dtype as float32."""
-        stored, index, count = self._pieces[name]
+        stored, index, count = self.pieces[name]
         array = self._file.read(stored)
         return array if count == 1 else np.split(array, count)[index]
 
     def read_into(self, name: str, place: np.ndarray) -> None:
         """Reads one tensor into an array; see the function `read_into`."""
-        stored, _, count = self._pieces[name]
+        stored, _, count = self.pieces[name]
         if count == 1:
             read_into(self._file, stored, place)
         else:

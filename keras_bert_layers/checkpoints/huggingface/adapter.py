@@ -1,9 +1,10 @@
-"""`merged_adapter`: a base's tensors with the LoRA adapter of PEFT that is in the same directory."""
+"""`merged_adapter`: the tensors of a base with a LoRA adapter of PEFT."""
 
 import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,7 +76,36 @@ class AdaptedTensors:
     ):
         self._base, self._adapter = base, adapter
         self._replaced, self._deltas = replaced, deltas
+        names = f", and {len(replaced)} tensors replaced" if replaced else ""
+        #: How many tensors it changes, for the report.
+        self.changes = f"was added to {len(deltas)} tensors{names}"
         self.infos = {**base.infos, **{name: adapter.infos[theirs] for name, theirs in replaced.items()}}
+
+    def low_rank(self, owner: str) -> dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]]:
+        """Of every tensor that the adapter changes, what reads two matrices whose product is added.
+
+        Args:
+            owner: the adapter, for errors.
+
+        Raises:
+            CheckpointError: it replaces tensors, or adds to biases.
+        """
+        changed = [*self._replaced, *(name for name, delta in self._deltas.items() if delta.down is None)]
+        if changed:
+            raise CheckpointError(
+                f"{owner} must only add products to weights. Received: it replaces {changed[0]!r}. Merge one adapter, "
+                "with adapter=..., or load the weights alone with `load_backbone`."
+            )
+        return {name: partial(self._factors, delta) for name, delta in self._deltas.items()}
+
+    def _factors(self, delta: _Delta) -> tuple[np.ndarray, np.ndarray]:
+        up, down = self._adapter.read(delta.up), self._adapter.read(str(delta.down))
+        return np.float32(delta.scale) * (down.T if delta.transposed else up), up.T if delta.transposed else down
+
+    @property
+    def rank(self) -> int:
+        """The largest rank of what it adds."""
+        return int(max((delta.rank for delta in self._deltas.values()), default=1))
 
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor of a float dtype as float32, with what the adapter adds."""
@@ -91,9 +121,9 @@ class AdaptedTensors:
 
 
 def merged_adapter(
-    folder: Path, base: TensorFile, adapter: TensorFile, table_name: Callable[[str], str]
-) -> tuple[TensorFile, list[str]]:
-    """Adds the adapter of a directory to the weights beside it, as PEFT computes with both.
+    path: Path, values: Mapping[str, Any], base: TensorFile, adapter: TensorFile, table_name: Callable[[str], str]
+) -> AdaptedTensors:
+    """Adds an adapter to the weights of its base, as PEFT computes with both.
 
     LoRA on dense layers and embeddings, with ranks and alphas for single modules, rank-stabilized or not, trained
     biases and complete modules (`modules_to_save`). Where an adapter changes the token embedding or the decoder of a
@@ -101,24 +131,22 @@ def merged_adapter(
     hold both. (PEFT's `merge_and_unload` changes both, and so the outputs.)
 
     Args:
-        folder: the directory, for its `adapter_config.json`.
+        path: the file that describes the adapter, for errors.
+        values: what it states, in PEFT's words.
         base: the base's tensors.
         adapter: the adapter's tensors.
         table_name: from a tensor's name to the table's, to find a weight of the adapter in the base.
 
     Returns:
-        The tensors, and the lines for the report.
+        The tensors.
 
     Raises:
-        CheckpointError: the adapter is of another type, or does not fit the base.
+        CheckpointError: the adapter does not fit the base.
 
     References:
         Hu et al. 2022, https://arxiv.org/abs/2106.09685; Kalajdzievski 2023, https://arxiv.org/abs/2312.03732;
         `LoraLayer` in peft, tuners/lora/layer.py.
     """
-    path = folder / ADAPTER_CONFIG
-    values = adapter_values(path)
-    _warn_of_other_base(path, values)
     homes = {table_name(name): name for name in base.infos}
     is_tied = _EMBEDDING in homes and _DECODER not in homes and any(name.startswith(_MASKED_LM) for name in homes)
     if is_tied:
@@ -149,8 +177,7 @@ def merged_adapter(
         base = TensorView({**{name: (base, name) for name in base.infos}, _DECODER: (base, homes[_EMBEDDING])})
     merged = AdaptedTensors(base, adapter, replaced, deltas)
     _check_shapes(path, values, merged, adapter, deltas)
-    names = f", and {len(replaced)} tensors replaced" if replaced else ""
-    return merged, [f"the LoRA adapter of {ADAPTER_CONFIG} was added to {len(deltas)} tensors{names}"]
+    return merged
 
 
 def adapter_values(path: Path) -> dict[str, Any]:
@@ -175,7 +202,7 @@ def missing_base(folder: Path) -> CheckpointError:
     return _refusal(path, values, f"be beside the weights and the config of its base. Received: an adapter of {base}")
 
 
-def _warn_of_other_base(path: Path, values: Mapping[str, Any]) -> None:
+def warn_of_other_base(path: Path, values: Mapping[str, Any]) -> None:
     """Warns if the adapter names a base that is not this directory."""
     base = values.get("base_model_name_or_path") or path.parent
     if not isinstance(base, str | Path) or Path(base).resolve() != path.parent.resolve():
@@ -189,7 +216,8 @@ def _warn_of_other_base(path: Path, values: Mapping[str, Any]) -> None:
 def _refusal(path: Path, values: Mapping[str, Any], rule: str) -> CheckpointError:
     kind = _CLASSES.get(str(values.get("task_type")), "AutoPeftModel")
     merge = f'peft.{kind}.from_pretrained("{path.parent}").merge_and_unload().save_pretrained(NEW_DIRECTORY)'
-    return CheckpointError(f"{path}: the adapter must {rule}. Merge it where peft is installed: {merge}.")
+    cure = f" Merge it where peft is installed: {merge}." if path.name == ADAPTER_CONFIG else ""
+    return CheckpointError(f"{path}: the adapter must {rule}.{cure}")
 
 
 def _delta(path: Path, values: Mapping[str, Any], module: str, kinds: Mapping[str, str]) -> _Delta | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,22 @@ import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
-from keras_bert_layers.checkpoints.files.json_file import is_there, optional_json, read_json_object
+from keras_bert_layers.checkpoints.files.json_file import check_object, is_there, optional_json, read_json_object, shown
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
-from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
+from keras_bert_layers.checkpoints.huggingface.adapter import (
+    ADAPTER_CONFIG,
+    AdaptedTensors,
+    adapter_values,
+    merged_adapter,
+    missing_base,
+    warn_of_other_base,
+)
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families.family import BERT, SEQUENCE_CLASS, UNREAD, Family, stated_names
 from keras_bert_layers.checkpoints.huggingface.families.table import default_tokenizer, stated_family
 from keras_bert_layers.checkpoints.huggingface.heads import HuggingFaceHeads
+from keras_bert_layers.checkpoints.huggingface.named_adapters import NamedAdapters
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
 from keras_bert_layers.checkpoints.huggingface.tokenizer.reader import (
     stated_max_length,
@@ -39,6 +47,7 @@ from keras_bert_layers.checkpoints.sentence_transformers.multi_vector_encoder im
 from keras_bert_layers.checkpoints.sentence_transformers.sparse_encoder import is_sparse_encoder, sparse_encoder_heads
 from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.tasks.serving.prompts import RETRIEVAL
 
 if TYPE_CHECKING:
     from keras_bert_layers.layers.encoder_parts import EncoderParts
@@ -193,12 +202,14 @@ class HuggingFaceDirectory(Checkpoint):
         """The encoders of sentence-transformers, and the heads whose tensors are there."""
         hidden_dim = self.config.hidden_dim  # refuses other models before their heads are read
         if not self.is_sentence_transformers:
-            return cross_encoder_heads(self.root, self.config_values, self.heads.trained())
+            heads = cross_encoder_heads(self.root, self.config_values, self.heads.trained())
+            encoders = self._with_prompts((TrainedHead("sentence_encoder", stated=False),))
+            return (*heads, *(head for head in encoders if head.uses_adapters))
         if is_sparse_encoder(self.root):
             return sparse_encoder_heads(self.root, self.heads.trained())
         if is_multi_vector_encoder(self.root):
             return multi_vector_heads(self.root, self.heads.trained(), hidden_dim=hidden_dim)
-        encoders = encoder_heads(self.root, hidden_dim=hidden_dim)
+        encoders = self._with_prompts(encoder_heads(self.root, hidden_dim=hidden_dim))
         return (*encoders, *(dataclasses.replace(head, stated=False) for head in self.heads.trained()))
 
     def lacks(self) -> str:
@@ -294,12 +305,52 @@ class HuggingFaceDirectory(Checkpoint):
 
     def _encoder_tensors(self) -> TensorFile:
         """The tensors of the encoder and its head, with the adapter that is beside them."""
-        tensors, notes = open_weights(self.folder, self.weights_file, owner=self.owner)
-        tensors = self.family.names.of_modules(tensors)
-        if is_there(self.folder / ADAPTER_CONFIG):
-            adapter = open_adapter(self.folder, owner=self.owner)
-            with naming(self.folder / ADAPTER_CONFIG):
-                tensors, more = merged_adapter(self.folder, tensors, adapter, self.table_name)
-            notes += more
+        stored, notes = open_weights(self.folder, self.weights_file, owner=self.owner)
         self.note(*notes)
+        tensors = self._adapters.base(stored)
+        path = self.folder / ADAPTER_CONFIG
+        if is_there(path):
+            with naming(path):
+                values = adapter_values(path)
+                warn_of_other_base(path, values)
+                adapter = open_adapter(self.folder, owner=self.owner)
+                tensors = merged_adapter(path, values, tensors, adapter, self.table_name)
+            self.note(f"the LoRA adapter of {ADAPTER_CONFIG} {tensors.changes}")
+        self._base = tensors
+        if self.adapter is not None:
+            tensors = self._adapted(self.adapter)
+            self.note(f"the adapter {self.adapter!r} {tensors.changes}")
+        elif self.adapters:
+            rule = (
+                "which the prompts of a sentence encoder choose, or `adapter`; else the weights are those without one"
+            )
+            self.note(f"the adapters {list(self.adapters)}, {rule}")
         return tensors
+
+    @cached_property
+    def _adapters(self) -> NamedAdapters:
+        config = self.config_values if is_there(self.folder / "config.json") else {}
+        return NamedAdapters(self.folder, config, self.family, owner=self.owner)
+
+    @property
+    def adapters(self) -> dict[str, Any]:
+        """See `Checkpoint`."""
+        return {name: partial(self._adapted, name) for name in self._adapters.names}
+
+    def _adapted(self, name: str) -> AdaptedTensors:
+        return self._adapters.merged(name, self._base, self.table_name)
+
+    def _with_prompts(self, heads: tuple[TrainedHead, ...]) -> tuple[TrainedHead, ...]:
+        """Encoders of texts whose prompts, or sides, choose an adapter of the same name."""
+        if not self.family.adapters or not self.adapters or self.adapter is not None:
+            return heads
+        path, texts = self.folder / "config.json", self.config_values.get("task_instructions") or {}
+        stated = {**check_object(path, "task_instructions", texts), **heads[0].options.get("prompts", {})}
+        if not all(isinstance(text, str) for text in stated.values()):
+            raise CheckpointError(f"{path}: `task_instructions` must be strings. Received: {shown(texts)}.")
+        prompts = {"sentence_encoder": dict.fromkeys(self.adapters, "") | stated}
+        prompts["dual_encoder"] = {side: stated[name] for side, name in RETRIEVAL.items() if stated.get(name)}
+        return tuple(
+            dataclasses.replace(head, options={**head.options, "prompts": prompts[head.name]}, uses_adapters=True)
+            for head in heads
+        )

@@ -37,6 +37,10 @@ _WEIGHTS = (
     re.compile(r"pytorch_model\.[^.]+\.bin|pytorch_model\.bin\.index\.[^.]+\.json"),
     re.compile(r"(?!adapter_model\.).+\.safetensors"),
 )
+# The folders of adapters of which a name chooses one; checkpoints of a training have numbers.
+_ADAPTER_FOLDER = re.compile(
+    r"(?P<folder>[A-Za-z][A-Za-z_.-]*)/(?P<name>adapter_(?:config\.json|model\.(?:safetensors|bin)))"
+)
 _ADAPTER = re.compile(r"adapter_model\.(?:safetensors|bin)")
 
 _SHA1_DIGITS, _SHA256_DIGITS = 40, 64
@@ -68,7 +72,7 @@ def checkpoint_files(names: Iterable[str], *, weights: bool = True) -> list[str]
     """
     folders: dict[str, list[str]] = {}
     for name in sorted(names):
-        if match := _FOLDER.fullmatch(name):
+        if match := _FOLDER.fullmatch(name) or _ADAPTER_FOLDER.fullmatch(name):
             folders.setdefault(f"{match['folder']}/" if match["folder"] else "", []).append(match["name"])
     wanted = [_KERASHUB_VOCABULARY] if _KERASHUB_VOCABULARY in names else []
     for folder, inside in folders.items():

@@ -134,7 +134,7 @@ def read_modules(root: Path) -> list[tuple[str, str]]:
     found = []
     for module in modules:
         kind, folder = module.get("type"), module.get("path", "")
-        if not isinstance(kind, str) or not kind.startswith(_PACKAGE):
+        if not isinstance(kind, str) or not (kind.startswith(_PACKAGE) or _chooses_adapters(root, kind, folder)):
             raise CheckpointError(
                 f"{path}: a module's type must be a class of sentence_transformers. Received: {kind!r}. "
                 "A checkpoint's own code is never run."
@@ -143,6 +143,14 @@ def read_modules(root: Path) -> list[tuple[str, str]]:
             raise CheckpointError(f"{path}: a module's path must be a folder of the checkpoint. Received: {folder!r}.")
         found.append((kind.rpartition(".")[2], folder))
     return found
+
+
+def _chooses_adapters(root: Path, kind: str, folder: object) -> bool:
+    """Whether a module is the transformer of Jina embeddings v3, whose own code only chooses an adapter by a name."""
+    if kind != "custom_st.Transformer" or not json_file.is_file_name(folder):
+        return False
+    values = json_file.optional_json(root / str(folder) / "config.json")
+    return (values.get("model_type"), values.get("position_embedding_type")) == ("xlm-roberta", "rotary")
 
 
 def module_config(path: Path, module: str) -> dict[str, Any]:

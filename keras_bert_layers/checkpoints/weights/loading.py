@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, read_into, stored_dtype
 from keras_bert_layers.checkpoints.weights.model_tensors import weights_by_row
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN, LoadReport, moved, remember_report
 from keras_bert_layers.checkpoints.weights.table import StoredWeight, Transform, WeightRow, pooler_rows
+from keras_bert_layers.layers.adapters import AdapterBank
 from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, truncated_normal
 
 if TYPE_CHECKING:
@@ -91,6 +93,45 @@ def load_weights(
     logger.info("%s", report)
     remember_report(model, report)
     return report
+
+
+def load_adapters(
+    model: keras.Model, rows: Sequence[WeightRow], checkpoint: Checkpoint, adapted: Mapping[str, Any]
+) -> None:
+    """Loads the adapters of a backbone into their banks.
+
+    Args:
+        model: the backbone, or a task of it.
+        rows: the table.
+        checkpoint: the checkpoint.
+        adapted: name of an adapter -> the checkpoint's tensors with it.
+
+    Raises:
+        CheckpointError: an adapter replaces weights, changes others than those with a bank, or holds NaN or infinity.
+    """
+    variables = weights_by_row(model, rows, all_weights=False)
+    banks = {layer.beside: layer for layer in all_layers(model) if isinstance(layer, AdapterBank)}
+    names = checkpoint.stored_names(checkpoint.weights.infos)
+    for adapter, tensors in adapted.items():
+        owner = f"{checkpoint}: the adapter {adapter!r}"
+        factors = tensors.low_rank(owner)
+        values: dict[str, Any] = {}
+        for row in rows:
+            cell = row.stored(checkpoint.layout) or StoredWeight("")
+            bank, read = banks.get(variables[row.ours].path), factors.pop(names.get(cell.name, ""), None)
+            if bank is None or read is None:
+                continue
+            first, second = values.setdefault(bank.beside, [np.zeros(each.shape, "f4") for each in bank.pairs[adapter]])
+            up, down = read()
+            up, down = (down.T, up.T) if cell.transform is Transform.TRANSPOSE else (up, down)
+            start = (row.part_index or 0) * (first.shape[1] // (1 if row.part_index is None else row.num_parts))
+            first[:, start : start + up.shape[1]] = up
+            row.part(second[start : start + up.shape[1]])[...] = down
+        if factors or not all(np.isfinite(array).all() for pair in values.values() for array in pair):
+            raise CheckpointError(f"{owner} must change weights of the encoder only, by finite numbers. {_CURE}.")
+        for path, pair in values.items():
+            for variable, array in zip(banks[path].pairs[adapter], pair, strict=True):
+                variable.assign(array)
 
 
 def check_sizes(rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: TensorFile) -> None:

@@ -10,6 +10,7 @@ from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
 from keras_bert_layers.checkpoints.weights.reports import moved
 from keras_bert_layers.checkpoints.weights.table import Layout, StoredWeight, WeightRow
+from keras_bert_layers.layers.adapters import is_of_bank
 from keras_bert_layers.layers.lora import has_lora, is_lora, lora_product
 
 
@@ -96,8 +97,8 @@ def weights_by_row(model: keras.Model, rows: Sequence[WeightRow], *, all_weights
     paths = {row.ours for row in rows}
     found: dict[str, Any] = {}
     for variable in model.weights:
-        if all_weights and is_lora(variable):
-            continue  # it is added to the kernel beside it
+        if all_weights and (is_lora(variable) or is_of_bank(variable)):
+            continue  # it is added to the weight beside it
         parts = variable.path.split("/")
         matches = {"/".join(parts[start:]) for start in range(len(parts))} & paths
         if len(matches) > 1 or matches & found.keys() or (all_weights and not matches):

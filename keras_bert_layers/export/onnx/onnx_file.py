@@ -33,6 +33,7 @@ from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
 from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens, bounded
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes
 from keras_bert_layers.layers import HeadTransform
+from keras_bert_layers.layers.adapters import refuse_adapters
 from keras_bert_layers.preprocessing import BertTokenizer
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ class OnnxModel:
     """
 
     def __init__(self, task: TextTask, dtype: str, graph: Graph | None = None):
+        refuse_adapters("export", task)
         self.graph = graph or Graph()
         self.num_tokens: Tensor | None = None
         self._task, self._dtype = task, dtype

@@ -23,6 +23,7 @@ def pooled_vectors(
     projections: Sequence[Any] = (),
     *,
     finish: Callable[[Any], Any] = lambda vectors: vectors,
+    adapter: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """The graph of vectors, float32 `(batch, hidden_dim)`, or wider for several poolings.
@@ -33,12 +34,14 @@ def pooled_vectors(
         normalize: whether vectors are scaled to Euclidean length 1.
         projections: layers between the two, which may change the width.
         finish: what is done with the vectors at last.
+        adapter: the adapter of the backbone that is used; None for none.
         **options: `long_texts` and `part` of `text_graph`; windows are pooled before vectors are normalized.
     """
     pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
 
     def encode(ids: dict[str, Any]) -> Any:
-        vectors = pool(backbone(ids)["sequence_output"], padding_mask=ids["padding_mask"])
+        hidden = backbone(ids, adapter=adapter) if adapter else backbone(ids)
+        vectors = pool(hidden["sequence_output"], padding_mask=ids["padding_mask"])
         for projection in projections:
             vectors = projection(vectors)
         return vectors
@@ -54,11 +57,9 @@ def scaling(normalize: bool) -> keras.layers.Layer:
     return keras.layers.Activation("linear", dtype="float32", name="as_float32")
 
 
-def text_encoder(
-    backbone: BertBackbone, pooling: Pooling, normalize: bool, *, long_texts: Any, part: str
-) -> tuple[keras.Model, dict[Any, keras.Model]]:
+def text_encoder(backbone: BertBackbone, *, part: str, **options: Any) -> tuple[keras.Model, dict[Any, keras.Model]]:
     """A model from ids to vectors, to be a part of another, and its own parts; arguments as for `pooled_vectors`."""
-    graph = pooled_vectors(backbone, pooling, normalize, long_texts=long_texts, part=part)
+    graph = pooled_vectors(backbone, part=part, **options)
     encoder = keras.Model(graph["inputs"], graph["outputs"], name=f"{part}_encoder")
     if keras.backend.backend() == "tensorflow":
         encoder.jit_compile = False  # XLA would compile `predict` again for every length

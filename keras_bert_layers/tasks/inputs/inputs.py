@@ -122,10 +122,10 @@ class Inputs:
             return preprocessor
         return self.made_once(functools.partial, self.long_texts, preprocessor)
 
-    def prompted(self, prompt: str) -> Inputs:
-        """The same kind of data with another prompt."""
+    def prompted(self, prompt: str, part: str | None = None) -> Inputs:
+        """The same kind of data with another prompt, and outputs of another part if one is given."""
         other = copy.copy(self)
-        other.prompt = prompt
+        other.prompt, other.part = prompt, part or self.part
         other.batches = Batches(other)
         return other
 

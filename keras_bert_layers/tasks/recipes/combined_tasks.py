@@ -17,6 +17,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Columns, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import SequencePooling
+from keras_bert_layers.layers.adapters import refuse_adapters
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
 from keras_bert_layers.tasks.graphs.hidden_states import hidden_states
 from keras_bert_layers.tasks.inputs import Inputs, WordInputs
@@ -172,6 +173,7 @@ def _check_tasks(tasks: Any) -> None:
         raise TypeError(checks.message(_OWNER, "tasks", "be one task or more, by name", tasks))
     wanted: dict[str, Any] = {}
     for name, task in tasks.items():
+        refuse_adapters(_OWNER, task)
         if not str(name).isidentifier() or not name.isascii() or any(other.startswith(f"{name}_") for other in tasks):
             rule = "have identifiers as names, none of which begins with another and `_`"
             raise ValueError(checks.message(_OWNER, "tasks", rule, [*tasks]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.layers.adapters import refuse_adapters
 from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.task import Task
 
@@ -99,6 +100,7 @@ def _checked(owner: str, model: keras.Model) -> list[BertBackbone]:
     """The backbones of a model; TypeError without one."""
     if not isinstance(model, Task | BertBackbone) or not (found := backbones_of(model)):
         raise TypeError(checks.message(owner, "model", "be a task of a BertBackbone, or a BertBackbone", model))
+    refuse_adapters(owner, model)
     return found
 
 

@@ -10,6 +10,7 @@ from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
+from keras_bert_layers.layers.adapters import refuse_adapters
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.static_backbone import MeanEmbedding, StaticBackbone
@@ -35,6 +36,7 @@ class VocabularyReplacer:
     def __init__(self, owner: str, model: keras.Model, preprocessor: TextLayer | None):
         if not isinstance(model, Task | BertBackbone):
             raise TypeError(checks.message(owner, "model", "be a task or a BertBackbone", model))
+        refuse_adapters(owner, model)
         own = getattr(model, "preprocessor", None)
         self._preprocessor: Any = own if preprocessor is None else preprocessor
         if self._preprocessor is None:

@@ -73,10 +73,15 @@ MINILM = (
             "adapter_config.json adapter_model.safetensors config.json model.safetensors",
         ),
         ("adapter_config.json adapter_model.bin README.md", "adapter_config.json adapter_model.bin"),
+        (
+            "config.json model.safetensors text_matching/adapter_config.json text_matching/adapter_model.safetensors "
+            "text_matching/README.md ../adapter_config.json checkpoint-500/adapter_config.json",
+            "config.json model.safetensors text_matching/adapter_config.json text_matching/adapter_model.safetensors",
+        ),
         ("checkpoint-500/config.json checkpoint-500/model.safetensors ../config.json a/1_Pooling/config.json", ""),
     ],
     ids="base small sentence-transformers google shards pickle pickles oldest kerashub h5 variant name adapter alone "
-    "elsewhere".split(),
+    "adapters elsewhere".split(),
 )
 def test_files_of_a_checkpoint(names, expected):
     wanted = checkpoint_files(names.split())

@@ -232,6 +232,7 @@ class Family:
         pad_id: the id of padding that is written for a model without a tokenizer.
         token_ids: a key of the config for the id of a token -> the token's role.
         tokenizer_class: the class of transformers that reads the WordPiece files that are written.
+        adapters: the names of the adapters, of which a prompt of the same name chooses one.
         default_tokenizers: `model_type` -> the class that `AutoTokenizer` of transformers 5 takes where no file names
             one.
         parts: how `config.json` states the parts that are not BERT's.
@@ -260,6 +261,7 @@ class Family:
     pad_id: int = 0
     token_ids: Mapping[str, str] = _empty()
     tokenizer_class: str = "BertTokenizer"
+    adapters: tuple[str, ...] = ()
     default_tokenizers: Mapping[str, str] = _empty()
     parts: PartsForm = dataclasses.field(default_factory=PartsForm)
     todays: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict

@@ -1,7 +1,8 @@
 """Jina embeddings v3: XLM-RoBERTa with rotary positions.
 
 In its first repositories `model_type` is "xlm-roberta", with `position_embedding_type` "rotary" and keys of the code
-that was beside them. The names of the tensors in files are those of that code, which transformers reads and writes too.
+that was beside them, and the adapters are in the weights themselves; beside transformers' own they are folders of PEFT.
+The names of the tensors in files are those of that code, which transformers reads and writes too.
 
 References:
     Sturua et al. 2024, https://arxiv.org/abs/2409.10173; transformers,
@@ -83,9 +84,11 @@ JINA_EMBEDDINGS_V3 = Family(
     todays=_todays,
     unread=ROTARY_KEYS
     | frozenset(_FORMER_ONLY)
-    | {"use_flash_attn", "load_trained_adapters", "lora_main_params_trainable", "lora_dropout_p"},
+    | {"use_flash_attn", "load_trained_adapters", "lora_main_params_trainable", "lora_dropout_p", "lora_adaptations"}
+    | {"lora_rank", "lora_alpha", "task_instructions", "matryoshka_dimensions", "use_reentrant"},
     masked_lm_activation="gelu_erf",
     pad_id=1,
+    adapters=("retrieval.query", "retrieval.passage", "separation", "classification", "text-matching"),
     default_tokenizers={"jina_embeddings_v3": "XLMRobertaTokenizer"},
     parts=RotaryParts(20_000.0),
 )

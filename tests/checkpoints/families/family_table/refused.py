@@ -107,23 +107,6 @@ REFUSED = (
         note="flair's own pickle, without a config",
     ),
     Family(
-        name="jinaai/jina-embeddings-v3",
-        config={
-            **XLM_R,
-            "architectures": ["XLMRobertaModel"],
-            "auto_map": {"AutoModel": "jinaai/xlm-roberta-flash-implementation--modeling_lora.XLMRobertaLoRA"},
-            "position_embedding_type": "rotary",
-            "lora_rank": 4,
-            "rotary_emb_base": 20000.0,
-            "vocab_size": 300,
-        },
-        makes="XLMRobertaModel",
-        vocabulary=None,
-        files=modules(normalize=True),
-        refused="auto_map|rotary",
-        note="a program of its own in spite of its `model_type`: rotary positions and adapters",
-    ),
-    Family(
         name="Xenova/all-MiniLM-L6-v2",
         config={**BERT, "architectures": ["BertModel"], "transformers.js_config": {"dtype": "q8"}},
         makes="",

@@ -130,6 +130,10 @@ def _linear(base: float, factor: float) -> dict[str, Any]:
     return {"model_type": "gte", "rope_scaling": None, "rope_theta": None, "rope_parameters": parameters}
 
 
+_JINA: dict[str, Any] = {
+    **{key: value for key, value in XLM_R.items() if key != "position_embedding_type"},
+    **{"model_type": "jina_embeddings_v3", "rope_parameters": {"rope_type": "default", "rope_theta": 20_000.0}},
+}
 _OF_GTE: dict[str, Any] = {
     "vocabulary": "xlm-r",
     "dtype": "float16",
@@ -357,6 +361,14 @@ RELATIVES = (
         files=tokenizer({**XLM_R_SAVED, "model_max_length": 32768}, XLM_R_SPECIAL) | modules("cls", normalize=True),
         note='the former code\'s scaled positions ("ntk"), which transformers has as "linear"',
         **_OF_GTE,
+    ),
+    Family(
+        name="jinaai/jina-embeddings-v3-hf",
+        config={**_JINA, "architectures": ["JinaEmbeddingsV3Model"]},
+        makes="JinaEmbeddingsV3Model",
+        vocabulary="xlm-r",
+        files=tokenizer(XLM_R_SAVED, XLM_R_SPECIAL),
+        note="XLM-RoBERTa with rotary positions; its adapters, and jinaai/jina-embeddings-v3, have tests of their own",
     ),
     Family(
         name="Alibaba-NLP/gte-multilingual-reranker-base",

@@ -59,7 +59,7 @@ def write_weights(family: Family, config: dict[str, Any], directory: Path) -> No
         settings = {**configs.BERT, "vocab_size": config["vocab_size"]}
     model = kind(kind.config_class.from_dict(settings))
     tensors = {name: like(name, tensor) for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
-    if config["model_type"] in ("nomic_bert", "gte", "new"):
+    if config["model_type"] in ("nomic_bert", "gte", "new", "jina_embeddings_v3"):
         tensors = revert_weight_conversion(model, tensors)  # to the names in files
     kept = {name: tensor for name, tensor in tensors.items() if family.has_decoder or not _TIED.search(name)}
     if family.has_decoder:  # a copy of the matrix it is tied to
