@@ -15,7 +15,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBER
 from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerClass, TokenizerJson, stored_model
 from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import class_by_model
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ADDED, CONFIG, ROLES, TOKENS_MAP
-from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, content_of, named_class
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, DEBERTA, content_of, named_class
 from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import stated_options, tokenizer_class
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.sentence_transformers import modules
@@ -156,6 +156,15 @@ def _classes(files: _Files) -> _Rows:
     is_refused = is_named and class_by_model(name, default_tokenizer(files.config)) == name
     ours = "refuses this class" if is_refused else "reads the pieces of tokenizer.json"
     yield "tokenizer", TRANSFORMERS, text, f"{name} {theirs}; this package {ours}."
+
+
+def _characters(files: _Files) -> _Rows:
+    """A character map in a file of DeBERTa's, whose class does not read it."""
+    normalizer = files.stored.get("normalizer") or {}
+    kinds = [part.get("type") for part in (normalizer, *normalizer.get("normalizers", ()))]
+    if files.kind == "Unigram" and files.named_class in DEBERTA and "Precompiled" in kinds:
+        difference = "They replace characters by the map in tokenizer.json; this package, as transformers 5, does not."
+        yield "tokenizer", TOKENIZERS, "ﬁlm", difference
 
 
 def _normalizers(files: _Files) -> _Rows:
@@ -337,6 +346,6 @@ def _numbers(files: _Files) -> _Rows:
 
 
 _RULES: tuple[Callable[[_Files], _Rows], ...] = (
-    *(_classes, _normalizers, _vocabularies, _added_tokens, _segments),
+    *(_classes, _characters, _normalizers, _vocabularies, _added_tokens, _segments),
     *(_lengths, _lowercase, _pooling, _prompts, _positions, _numbers),
 )

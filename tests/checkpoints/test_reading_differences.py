@@ -26,6 +26,7 @@ BERT = {
 }
 ROBERTA = {**BERT, "model_type": "roberta", "pad_token_id": 1, "type_vocab_size": 1}
 XLM_R = {**ROBERTA, "model_type": "xlm-roberta"}
+DEBERTA = {**BERT, "model_type": "deberta-v2", "relative_attention": True}
 LENGTH = {"model_max_length": 20}
 PLAIN = {**LENGTH, "tokenizer_class": "BertTokenizer", "do_lower_case": True}
 
@@ -79,6 +80,7 @@ UNIGRAM = {
     "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
     "model": {"type": "Unigram", "unk_id": 3, "vocab": [[piece, -1.0] for piece in PIECES]},
 }
+CHARACTER_MAP = {"type": "Sequence", "normalizers": [{"type": "Strip"}, {"type": "Precompiled"}]}
 BYTE_LEVEL = {"added_tokens": [], "model": {"type": "BPE", "vocab": {"h": 0}, "merges": []}}
 
 
@@ -115,6 +117,11 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
     "plain_encoder": (encoder(BERT, PLAIN, "Normalize", length=20), []),
     "plain_xlm_roberta": (files(XLM_R, {"model_max_length": 18}, UNIGRAM), []),
     "plain_roberta": (files(ROBERTA, {"model_max_length": 18}, BYTE_LEVEL), []),
+    "deberta_with_a_character_map": (
+        files(DEBERTA, {"tokenizer_class": "DebertaV2TokenizerFast"}, {**UNIGRAM, "normalizer": CHARACTER_MAP}),
+        [("tokenizer", TOKENIZERS, "ﬁlm")],
+    ),
+    "plain_deberta": (files(DEBERTA, {}, {**UNIGRAM, "normalizer": {"type": "NFC"}}), []),
     "plain_slow": ({"config.json": BERT, "vocab.txt": WORDS}, []),
     "unigram_as_roberta": (
         files(XLM_R, {"tokenizer_class": "RobertaTokenizer"}, UNIGRAM),
