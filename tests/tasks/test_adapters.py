@@ -115,7 +115,7 @@ def test_the_weights_are_there_once(backbone):
 
 
 def test_prompts(backbone, encoder):
-    for prompt in ("retrieval.query", "night : ", "plain"):
+    for prompt in ("retrieval.query", "plain"):
         assert_close(encoder.predict(TEXTS, prompt=prompt, verbose=0), expected(backbone, prompt))
     with pytest.raises(ValueError, match=r"be a text, or the name of a prompt"):
         encoder.predict(TEXTS, prompt="classification", verbose=0)
