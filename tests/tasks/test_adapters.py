@@ -85,7 +85,7 @@ def assert_close(mine, theirs):
     np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("adapter", [None, *ADAPTERS])
+@pytest.mark.parametrize("adapter", [None, "separation"])
 def test_a_call_of_the_backbone(backbone, adapter):
     ids = np.random.default_rng(0).integers(2, 11, (3, 7)).astype("int32")
     batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": (np.arange(7) < [[7], [3], [1]]).astype("int32")}
@@ -115,12 +115,13 @@ def test_the_weights_are_there_once(backbone):
 
 
 def test_prompts(backbone, encoder):
-    for prompt in ("retrieval.query", "plain", "night : ", None, "retrieval.query"):
+    for prompt in ("retrieval.query", "plain"):
         assert_close(encoder.predict(TEXTS, prompt=prompt, verbose=0), expected(backbone, prompt))
     with pytest.raises(ValueError, match=r"be a text, or the name of a prompt"):
         encoder.predict(TEXTS, prompt="classification", verbose=0)
 
 
+@pytest.mark.slow
 def test_queries_and_documents(backbone, encoder, traces_nothing):
     assert_close(encoder.encode_queries(TEXTS, verbose=0), expected(backbone, "retrieval.query"))
     assert_close(encoder.encode_documents(TEXTS, verbose=0), expected(backbone, "retrieval.passage"))
@@ -133,6 +134,7 @@ def test_queries_and_documents(backbone, encoder, traces_nothing):
     assert_close(dual.encode_documents(TEXTS, verbose=0), expected(backbone, "retrieval.passage"))
 
 
+@pytest.mark.slow
 def test_windows(backbone, traces_nothing):
     texts = [" ".join(["a night good film"] * 9), "night"]
     encoder = make_encoder(backbone, long_texts="windows")
@@ -142,6 +144,7 @@ def test_windows(backbone, traces_nothing):
         assert_close(mine, other.predict(texts, prompt=PROMPTS.get(prompt, ""), verbose=0))
 
 
+@pytest.mark.slow
 def test_the_default_prompt_trains_the_base(tmp_path, traces_nothing, train_eagerly):
     backbone = make_backbone(ADAPTERS)
     encoder, plain = (
@@ -164,9 +167,7 @@ def test_the_default_prompt_trains_the_base(tmp_path, traces_nothing, train_eage
         assert_close(mine, theirs)
 
 
-@pytest.mark.parametrize("rematerialize", [False, True])
-def test_gradients(rematerialize):
-    """Rematerialization computes with the adapter again."""
+def test_gradients_of_blocks_that_are_computed_again():
     if keras.backend.backend() != "tensorflow":
         pytest.skip("the steps of the other backends are in `fit`")
     import tensorflow as tf
@@ -177,7 +178,7 @@ def test_gradients(rematerialize):
     batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
     found = []
     for model, options in ((backbone, {"adapter": "separation"}), (plain, {})):
-        model.rematerialize = rematerialize
+        model.rematerialize = True
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(model(batch, training=True, **options)["sequence_output"] ** 3)
         kernels = [

@@ -173,7 +173,6 @@ def _check_tasks(tasks: Any) -> None:
         raise TypeError(checks.message(_OWNER, "tasks", "be one task or more, by name", tasks))
     wanted: dict[str, Any] = {}
     for name, task in tasks.items():
-        refuse_adapters(_OWNER, task)
         if not str(name).isidentifier() or not name.isascii() or any(other.startswith(f"{name}_") for other in tasks):
             rule = "have identifiers as names, none of which begins with another and `_`"
             raise ValueError(checks.message(_OWNER, "tasks", rule, [*tasks]))
@@ -181,6 +180,7 @@ def _check_tasks(tasks: Any) -> None:
         if not is_one or task.long_texts is not None or task.pipeline.prompt or len(task.text_inputs()) > 1:
             rule = "read single texts with a `BertBackbone` and a preprocessor, without `long_texts` and prompts"
             raise ValueError(checks.message(_OWNER, f"tasks[{name!r}]", rule, checks.Shown(type(task).__name__)))
+        refuse_adapters(_OWNER, task)
         reading = _options(task.preprocessor) | _options(task.preprocessor.tokenizer)
         if isinstance(task.pipeline, WordInputs):
             reading |= {"stride": task.pipeline.aligner().stride, "truncation_side": "right"}

@@ -38,7 +38,7 @@ def directories(jina, numbers, tmp_path_factory):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_one_adapter_is_merged(jina, directories, layout):
-    for name in (None, "retrieval.passage", "text-matching"):
+    for name in (None, "text-matching"):
         ours, expected = load_backbone(directories[layout], adapter=name), load_backbone(directories[name])
         for mine, theirs in zip(ours.weights, expected.weights, strict=True):
             np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=0, atol=1e-6, err_msg=mine.path)
@@ -146,7 +146,7 @@ TEXTS = ["a good film", "night", "bad bad film : a night"]
 @pytest.fixture(scope="module")
 def encoders(directories):
     """The encoders of each layout, and those of each adapter merged by NumPy, all with prompts."""
-    names = (*LAYOUTS, None, "retrieval.passage", "text-matching")
+    names = (*LAYOUTS, None, "text-matching")
     return {name: load_task(directories[name], "sentence_encoder") for name in names}
 
 
@@ -154,14 +154,14 @@ def encoders(directories):
 def test_a_prompt_chooses_its_adapter(jina, encoders, layout):
     encoder = encoders[layout]
     assert encoder.prompts == jina.PROMPTS
-    for name in ("retrieval.passage", "text-matching"):
-        mine = encoder.predict(TEXTS, prompt=name, verbose=0)
-        theirs = encoders[name].predict(TEXTS, prompt=jina.PROMPTS[name], verbose=0)
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-6)
+    mine = encoder.predict(TEXTS, prompt="text-matching", verbose=0)
+    theirs = encoders["text-matching"].predict(TEXTS, prompt="", verbose=0)
+    np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-6)
     theirs = encoders[None].predict(TEXTS, prompt="night: ", verbose=0)
     np.testing.assert_allclose(encoder.predict(TEXTS, prompt="night: ", verbose=0), theirs, rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_the_sides_of_a_dual_encoder(jina, directories, encoders):
     dual = load_task(directories["folders"], "dual_encoder")
     assert dual.prompts == {"query": jina.PROMPTS["retrieval.query"], "document": jina.PROMPTS["retrieval.passage"]}
@@ -170,6 +170,7 @@ def test_the_sides_of_a_dual_encoder(jina, directories, encoders):
         np.testing.assert_allclose(mine, theirs, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_one_adapter_of_a_task_works_as_any_encoder(jina, directories, encoders, tmp_path):
     encoder = load_task(directories["former"], adapter="retrieval.query")
     assert encoder.backbone.adapters == {}
