@@ -50,7 +50,10 @@ def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
 @pytest.mark.parametrize(
     "parts",
     [
-        {"positions": layers.RotaryPositions(), "feed_forward": layers.GatedFeedForward(21, activation="silu")},
+        {
+            "positions": layers.RotaryPositions(halves=True, interpolation=1.5),
+            "feed_forward": layers.GatedFeedForward(21, activation="silu", gate_has_bias=False, dropout=0.1),
+        },
         {"positions": layers.RelativePositionBias(num_buckets=8, max_distance=5), "normalize_first": True},
         {"positions": layers.SinusoidalPositions(), "causal": True},
         {"normalize_first": True, "causal": True, "positions": layers.RotaryPositions(base=50.0)},
