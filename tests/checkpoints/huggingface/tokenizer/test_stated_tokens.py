@@ -210,4 +210,6 @@ def test_word_pieces_of_modernbert(tmp_path, transformers):
 def test_every_model_type_has_its_class_of_transformers(transformers):
     names = transformers.models.auto.tokenization_auto.TOKENIZER_MAPPING_NAMES
     types = [kind for family in FAMILIES for kind in family.model_types]
-    assert {kind: default_tokenizer({"model_type": kind}) for kind in types} == {kind: names.get(kind) for kind in types}
+    assert {kind: default_tokenizer({"model_type": kind}) for kind in types} == {
+        kind: names.get(kind) for kind in types
+    }
