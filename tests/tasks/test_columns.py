@@ -14,6 +14,7 @@ import keras_bert_layers as kbl
 from keras_bert_layers import BertClassifier, checkpoints
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import distill
+from keras_bert_layers.tasks.feeding.streams import from_table
 from keras_bert_layers.tasks.inputs.row_features import RowFeatures
 
 FeatureSpace = keras.utils.FeatureSpace
@@ -51,10 +52,14 @@ def make(new_backbone, preprocessor):
 
 @pytest.fixture(scope="module")
 def classifier(make, trains_and_evaluates_eagerly):
-    """A trained classifier, which was fitted to a frame with its labels; no test trains it further."""
+    """A classifier, fitted to a frame with its labels and two rows to validate on; no test trains it further."""
     classifier = make(dropout=0.1)
     classifier.optimizer.learning_rate = 1e-2
-    classifier.fit(frame(label=LABELS), batch_size=4, epochs=4, group_by_length=True, verbose=0)
+    dear = frame(label=LABELS)[:2].assign(price=1000.0)
+    rows = pd.concat([frame(label=LABELS), dear])
+    options = {"batch_size": 4, "epochs": 12, "validation_split": 0.2, "group_by_length": True}
+    history = classifier.fit(rows, validation_freq=12, verbose=0, **options).history
+    assert len(history["val_loss"]) == 1
     return trains_and_evaluates_eagerly(classifier)
 
 
@@ -101,7 +106,6 @@ def test_encodes_rows_as_the_space_does_and_fills_missing_values():
 def test_an_empty_string_of_a_vocabulary_and_numbers_that_are_nan(make):
     """What Keras loses in a file of a space, and what it learns of NaN."""
     adapted = new_space()
-    table = {name: np.array(values) for name, values in TABLE.items()}
     known = {"the country": np.array(["us", "us", ""]), "stars": np.array([1, 2, 3])}
     adapted.adapt({**known, "price": np.array([1.0, 2.0, 3.0])})
     features = RowFeatures("Test", adapted)
@@ -115,39 +119,34 @@ def test_an_empty_string_of_a_vocabulary_and_numbers_that_are_nan(make):
     broken.adapt({**known, "price": np.array([1.0, np.nan, 3.0])})
     with pytest.raises(ValueError, match="finite means.*which `fit` adapts without them"):
         make(broken)
-    assert table
 
 
-def test_fit_adapts_to_the_rows_of_training_alone(make):
-    classifier = make()
-    with pytest.raises(ValueError, match="must be adapted first"):
-        classifier.predict(frame(), verbose=0)
-    rows = frame(price=[1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1000.0, 1000.0])
-    classifier.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
-    before = classifier.count_params()
-    classifier.fit(rows, LABELS, validation_split=0.25, verbose=0)
-    assert np.reshape(classifier.columns.preprocessors["price"].input_mean, -1) == [2.0]
-    width = classifier.pipeline.features.width
-    assert classifier.count_params() - before == (15 + width) * 64 + 64
-    assert any(weight.shape == (15 + width, 64) for weight in classifier.trainable_weights)
-    classifier.fit(rows.assign(price=5.0), LABELS, validation_data=(rows, LABELS), verbose=0)
-    assert np.reshape(classifier.columns.preprocessors["price"].input_mean, -1) == [2.0]
+def test_fit_adapts_to_the_rows_of_training_alone(make, classifier):
+    prices = np.array(TABLE["price"], float)
+    mean = np.reshape(classifier.columns.preprocessors["price"].input_mean, -1)
+    assert mean == pytest.approx([prices[~np.isnan(prices)].mean()])
+    width = 1 + 4 + 4 + 32
+    assert classifier.input["columns"].shape == (None, None)
+    assert (15 + width, 64) in [weight.shape for weight in classifier.trainable_weights]
+    new = make()
+    before = new.count_params()
+    for call in (new.predict, new.evaluate, lambda x, **_: new.train_on_batch(x, LABELS), new.answer):
+        with pytest.raises(ValueError, match="must be adapted first"):
+            call(frame(label=LABELS), **({} if call == new.answer else {"verbose": 0}))
+    with pytest.raises(ValueError, match="be adapted before the model is called"):
+        new({**new.preprocessor(["a film"]), "columns": tf.zeros((1, width))})
+    with new.pipeline.fitting(from_table(new.pipeline, as_dataset())[0]):
+        assert new.count_params() - before == (15 + width) * 64 + 64
 
 
-def test_learns_what_only_the_columns_tell(make):
-    rows = frame(text="a film", price=np.arange(8.0), stars=1, **{"the country": "us"})
-    classifier = make()
-    classifier.compile(keras.optimizers.Adam(1e-2))
-    classifier.fit(rows, [0, 0, 0, 0, 1, 1, 1, 1], epochs=20, verbose=0)
-    assert classifier.predict_labels(rows).tolist() == ["no"] * 4 + ["yes"] * 4
+def test_learns_what_only_the_columns_tell(classifier):
+    assert classifier.predict_labels(frame(text="a film")).tolist() == LABELS
 
 
 def test_takes_frames_dictionaries_datasets_and_single_rows(classifier, logits):
     order = frame()[["stars", "text", "the country", "price"]]
-    stream = ({name: values[start : start + 4] for name, values in TABLE.items()} for start in (0, 4))
     for x in (TABLE, order, as_dataset(), as_dataset().map(lambda x, y: x)):
         np.testing.assert_allclose(classifier.predict(x, verbose=0), logits, atol=TOLERANCE)
-    assert next(stream)
     np.testing.assert_allclose(list(classifier.predict_stream(TABLE)), logits, atol=TOLERANCE)
     answers = classifier.answer(frame())
     np.testing.assert_allclose(answers["probabilities"], keras.ops.softmax(logits), atol=TOLERANCE)
@@ -168,7 +167,7 @@ def test_evaluates_and_reports(classifier, logits):
     expected = classifier.evaluate(frame(), LABELS, return_dict=True, verbose=0)
     correct = logits.argmax(axis=1) == [label == "yes" for label in LABELS]
     assert expected["accuracy"] == pytest.approx(correct.mean())
-    for x in (frame(label=LABELS), {**TABLE, "label": LABELS}, as_dataset()):
+    for x in ({**TABLE, "label": LABELS}, as_dataset()):
         found = classifier.evaluate(x, return_dict=True, verbose=0)
         assert found["accuracy"] == expected["accuracy"]
         assert found["loss"] == pytest.approx(expected["loss"], abs=TOLERANCE)
@@ -248,20 +247,11 @@ def iter_batches():
     yield TABLE, LABELS
 
 
-def test_load_task_makes_one(new_backbone, preprocessor, tmp_path):
-    checkpoints.save_huggingface(new_backbone(), tmp_path)
-    options = {"problem_type": "regression", "preprocessor": preprocessor}
-    task = kbl.load_task(tmp_path, "classifier", columns=new_space(), **options)
-    task.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
-    task.fit(frame(), np.arange(8.0), verbose=0)
-    assert task.answer(TABLE)["score"].shape == (8,)
-
-
-def test_pairs_pooling_and_float16(make):
+def test_pairs_and_pooling(make):
     pairs = {**TABLE, "text_pair": TABLE["text"][::-1]}
-    task = make(pooling=["mean", "cls"], normalize=True, long_texts="head_tail")
-    task.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
-    task.fit(as_dataset(text_pair=TABLE["text"][::-1]), verbose=0)
+    task = make(new_space(crosses=None), pooling=["mean", "cls"], normalize=True, long_texts="head_tail")
+    with task.pipeline.fitting(from_table(task.pipeline, as_dataset(text_pair=TABLE["text"][::-1]))[0]):
+        pass
     assert task.pairs
     assert list(task.text_inputs()) == ["text", "text_pair", "price", "the_country", "stars"]
     swapped = task.predict({**pairs, "text": pairs["text_pair"], "text_pair": pairs["text"]}, verbose=0)
@@ -275,11 +265,17 @@ def test_a_keras_file_keeps_strings_columns_and_training(classifier, logits, mak
     loaded = kbl.load_task(tmp_path / "a.keras")
     np.testing.assert_array_equal(loaded.predict(frame(), verbose=0), logits)
     assert loaded.optimizer.iterations == classifier.optimizer.iterations
-    make().save(tmp_path / "b.keras")  # not adapted
-    again = keras.models.load_model(tmp_path / "b.keras")
-    again.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
-    again.fit(frame(), LABELS, verbose=0)
-    assert again.predict(frame(), verbose=0).shape == (8, 2)
+
+
+def test_load_task_makes_one_that_is_saved_before_it_is_adapted(new_backbone, preprocessor, tmp_path):
+    checkpoints.save_huggingface(new_backbone(), tmp_path)
+    options = {"problem_type": "regression", "preprocessor": preprocessor, "columns": new_space(crosses=None)}
+    kbl.load_task(tmp_path, "classifier", **options).save(tmp_path / "new.keras")
+    task = keras.models.load_model(tmp_path / "new.keras")
+    with pytest.raises(ValueError, match="must be adapted first"):
+        task.train_on_batch(TABLE, np.arange(8.0))
+    with task.pipeline.fitting(task.pipeline.columns(tuple(TABLE.values()))):
+        assert task.pipeline.features.width == 9
 
 
 REQUEST = {

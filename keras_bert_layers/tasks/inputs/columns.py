@@ -92,13 +92,13 @@ class ColumnInputs(TextInputs):
         self._check_tuple(x)
         texts = super().columns(self.read_together(x), first_row=first_row)
         texts = texts if isinstance(texts, tuple) else (texts,)
-        names = self.features.names
-        beside = [self.features.checked(*given, first_row) for given in zip(names, self._beside(x), strict=True)]
-        for name, column in zip(names, beside, strict=True):
-            if len(column) != len(texts[0]):
-                rule, received = f"the column {name!r} must have one value for each text", f"{len(column)} values"
+        columns = [*texts]
+        for name, column in zip(self.features.names, self._beside(x), strict=True):
+            columns.append(self.features.checked(name, column, first_row))
+            if len(columns[-1]) != len(texts[0]):
+                rule, received = f"the column {name!r} must have one value for each text", f"{len(columns[-1])} values"
                 raise ValueError(checks.row_message(self.owner, rule, f"{received} and {len(texts[0])} texts"))
-        return (*texts, *beside)
+        return tuple(columns)
 
     def _check_tuple(self, x: Rows) -> None:
         found = first_part(x)
@@ -128,21 +128,18 @@ class ColumnInputs(TextInputs):
         self._check_kind(self.are_pairs(dataset))
 
     @contextmanager
-    def fitting(self, x: Rows) -> Iterator[None]:
+    def fitting(self, x: Any) -> Iterator[None]:
         """Decides whether rows are pairs, and adapts a space that is not adapted to the rows of training."""
         with super().fitting(x):
             if self.is_raw(x) and self.features.width is None:
                 if is_dataset(x):
                     self.check_dataset(x)
-                self.features.adapt(self._beside(self._rows_of(x) if is_dataset(x) else self.columns(x)))
+                    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
+                        self.features.check_adapted()
+                    batches = x.map(lambda x, *_: x).as_numpy_iterator()
+                    x = tuple(map(np.concatenate, zip(*batches, strict=True)))
+                self.features.adapt(self._beside(self.columns(x)))
             yield
-
-    def _rows_of(self, dataset: tf.data.Dataset) -> Any:
-        """All rows of a dataset, as columns."""
-        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-            self.features.check_adapted()
-        batches = dataset.map(lambda x, *_: x).as_numpy_iterator()
-        return self.columns(tuple(map(np.concatenate, zip(*batches, strict=True))))
 
     def beside(self, columns: Columns) -> dict[str, Any]:
         """The encoded features, float32 `(rows, features)`."""
@@ -155,6 +152,5 @@ class ColumnInputs(TextInputs):
 
     def ids(self, *texts: Any) -> dict[str, Any]:
         """The ids and the encoded features for a batch of strings and values."""
-        read = self.read_together(texts)
-        ids = super().ids(*(read if isinstance(read, tuple) else (read,)))
+        ids = super().ids(*texts[: -self.columns_beside])
         return {**ids, COLUMNS: traced_once(self.features, *self._beside(texts))}

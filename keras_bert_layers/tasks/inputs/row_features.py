@@ -50,27 +50,22 @@ class RowFeatures:
         checks.one_of(owner, "columns.output_mode", space.output_mode, ["concat"], 'Give `output_mode="concat"`.')
         self._owner = owner
         self.dtypes = {name: feature.dtype for name, feature in space.features.items()}
+        self.names = list(self.dtypes)
         self._inputs = {name: re.sub(r"\W|^(?=[\d_])", "_", name, flags=re.ASCII).lstrip("_") for name in self.dtypes}
         taken = [name for name, key in self._inputs.items() if key in _RESERVED or not key]
         if taken or len({*self._inputs.values()}) < len(self._inputs):
             rule = f"have names that differ in letters, digits and `_`, and are none of {list(_RESERVED)}"
-            raise ValueError(checks.message(owner, "columns", rule, list(self.dtypes), "Rename a column."))
+            raise ValueError(checks.message(owner, "columns", rule, self.names, "Rename a column."))
         #: Called with the number of encoded features when it is known.
         self.follow: Callable[[int], None] | None = None
-        self._space = space
+        #: The `FeatureSpace`; adapted, once it is.
+        self.space = space
         self._fills: dict[str, float] = {}
         self.width: int | None = None
-        try:
-            if not all(map(_is_preset, space.preprocessors.values())):
-                space.get_encoded_features()
-        except ValueError:  # not adapted yet
-            return
-        self._freeze()
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.dtypes)
+        if _is_adapted(space):
+            self._freeze()
+        else:
+            self.space = keras.utils.FeatureSpace.from_config(space.get_config())
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -80,13 +75,8 @@ class RowFeatures:
     @property
     def tables(self) -> tuple[Any, ...]:
         """TensorFlow's tables of categories, which a SavedModel must hold."""
-        layers = self._space.preprocessors.values()
+        layers = self.space.preprocessors.values()
         return tuple(layer.lookup_table for layer in layers if hasattr(layer, "lookup_table"))
-
-    @property
-    def space(self) -> Any:
-        """The `FeatureSpace`; adapted, once it is."""
-        return self._space
 
     def config(self) -> dict[str, Any]:
         """The space as Keras serializes it, with all that it has learnt in the arguments of its layers.
@@ -94,7 +84,7 @@ class RowFeatures:
         A `.keras` file of a space alone would lose an empty string at the end of a vocabulary, and Keras takes a space
         that is read from its `build_config` for one that was adapted.
         """
-        found = keras.saving.serialize_keras_object(self._space)
+        found = keras.saving.serialize_keras_object(self.space)
         return {key: value for key, value in found.items() if key != "build_config"}
 
     def adapt(self, columns: Sequence[Any]) -> None:
@@ -104,7 +94,7 @@ class RowFeatures:
             ValueError: a column has nothing but missing values.
         """
         for (name, dtype), values in zip(self.dtypes.items(), columns, strict=True):
-            layer = self._space.preprocessors[name]
+            layer = self.space.preprocessors[name]
             if _is_preset(layer):
                 continue
             known = values[_is_known(values, dtype)]
@@ -116,7 +106,7 @@ class RowFeatures:
 
     def _freeze(self) -> None:
         """Takes a copy of the space whose layers have what was learnt as arguments."""
-        given = self._space
+        given = self.space
         layers = {name: _with_arguments(layer) for name, layer in given.preprocessors.items()}
         features = {
             name: keras.utils.FeatureSpace.feature(feature.dtype, layers[name], feature.output_mode)
@@ -133,7 +123,7 @@ class RowFeatures:
         if not np.isfinite(list(self._fills.values())).all():
             cure = "It was adapted to missing numbers. Give a new one, which `fit` adapts without them."
             raise ValueError(checks.message(self._owner, "columns", "have finite means", self._fills, cure))
-        self._space, self.width = space, space.get_encoded_features().shape[-1]
+        self.space, self.width = space, space.get_encoded_features().shape[-1]
         if self.follow is not None:
             self.follow(self.width)
 
@@ -156,30 +146,26 @@ class RowFeatures:
             rule = f"the column {name!r} must have one value per row, `(rows,)`"
             raise ValueError(checks.row_message(self._owner, rule, f"shape={values.shape}"))
         missing: Any = {"s": "", "f": np.nan}.get(dtype[0], -1)
-        allowed: Any = (str, bytes) if dtype == "string" else (int, float, np.number, np.bool_)
+        allowed: Any = (int, float, np.number, np.bool_)
         kind, cure = "numbers", f'Give {name!r} the feature "string_categorical", or convert the column to numbers.'
         if dtype == "string":
-            kind, cure = "strings", f"Convert it, such as `table[{name!r}].astype(str)`."
+            allowed, kind, cure = (str, bytes), "strings", f"Convert it, such as `table[{name!r}].astype(str)`."
         if values.dtype.kind in "OUSM" or dtype == "string":
             values = np.fromiter((missing if _is_missing(value) else value for value in values), object, len(values))
-            wrong = next((row for row, value in enumerate(values) if not isinstance(value, allowed)), None)
-            if wrong is not None:
-                received = f"{values[wrong]!r} in row {first_row + wrong}"
-                raise TypeError(
-                    checks.row_message(self._owner, f"the column {name!r} must hold {kind}", received, cure)
-                )
+            for row, value in enumerate(values, start=first_row):
+                if not isinstance(value, allowed):
+                    rule = f"the column {name!r} must hold {kind}"
+                    raise TypeError(checks.row_message(self._owner, rule, f"{value!r} in row {row}", cure))
         if dtype == "string":
             return values.astype(object)
         numbers = values.astype(np.float64)
         if "int" in dtype:
             numbers = np.where(np.isnan(numbers), -1, numbers)
-            wrong_numbers = (numbers != np.trunc(numbers)) | (np.abs(numbers) > np.iinfo(dtype).max)
+            is_right = (numbers == np.trunc(numbers)) & (np.abs(numbers) <= np.iinfo(dtype).max)
         else:
-            wrong_numbers = np.isinf(numbers.astype(dtype))
-        if wrong_numbers.any():
-            row = int(wrong_numbers.argmax())
-            rule = f"the column {name!r} must hold finite numbers of dtype {dtype}"
-            raise ValueError(checks.row_message(self._owner, rule, f"{values[row]!r} in row {first_row + row}"))
+            is_right = ~np.isinf(numbers.astype(dtype))
+        rule = f"the column {name!r} must hold finite numbers of dtype {dtype}"
+        checks.every_row(self._owner, rule, values, is_right)
         return numbers.astype(dtype)
 
     def check_specs(self, specs: Sequence[Any]) -> None:
@@ -198,12 +184,18 @@ class RowFeatures:
         self.check_adapted()
         given: dict[str, Any] = {}
         for (name, dtype), column in zip(self.dtypes.items(), columns, strict=True):
-            values = tf.convert_to_tensor(column, tf.string if dtype == "string" else None)
-            values = values if dtype == "string" else tf.cast(values, dtype)
+            values = tf.convert_to_tensor(column, dtype) if dtype == "string" else tf.cast(column, dtype)
             if name in self._fills:
                 values = tf.where(tf.math.is_nan(values), tf.cast(self._fills[name], dtype), values)
             given[name] = values[:, None]
-        return tf.ensure_shape(tf.cast(self._space(given), tf.float32), [None, self.width])
+        return tf.ensure_shape(tf.cast(self.space(given), tf.float32), [None, self.width])
+
+
+def _is_adapted(space: Any) -> bool:
+    try:
+        return all(map(_is_preset, space.preprocessors.values())) or space.get_encoded_features() is not None
+    except ValueError:
+        return False
 
 
 def _is_preset(layer: keras.layers.Layer) -> bool:

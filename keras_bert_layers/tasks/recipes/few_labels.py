@@ -13,7 +13,6 @@ import numpy as np
 
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.types import Labels, Strings
-from keras_bert_layers.export.text_task import refuse_columns
 from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.feeding.columns import as_array, check_takes_text
@@ -237,7 +236,6 @@ def zero_shot(
         Yin et al. 2019, Benchmarking Zero-shot Text Classification, arXiv:1909.00161, section 5.
     """
     checks.instance(_ZERO_SHOT, "classifier", classifier, BertClassifier)
-    refuse_columns(_ZERO_SHOT, classifier, "Take a classifier of pairs of texts alone.")
     check_takes_text(classifier)
     names = list(checks.ordered(_ZERO_SHOT, "candidate_labels", candidate_labels))
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
