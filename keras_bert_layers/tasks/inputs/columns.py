@@ -14,7 +14,6 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.types import Columns, Rows, Tensor
 from keras_bert_layers.config import COLUMNS
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import check_text_dataset, first_part, has_key, is_dataset
 from keras_bert_layers.tasks.feeding.streams import LABELS, BatchStream
 from keras_bert_layers.tasks.inputs.row_features import RowFeatures
@@ -28,23 +27,13 @@ class ColumnInputs(TextInputs):
     From then on, columns are a tuple: one or two of texts, and one for each column of the space, in its order.
 
     Args:
-        owner: the task's class, for errors.
-        preprocessor: a `BertPreprocessor`, or None.
-        labels: what the labels are; see `tasks.labels`.
+        *parts: as in `TextInputs`.
         features: the columns beside the texts.
         pairs: as in `TextInputs`.
     """
 
-    def __init__(
-        self,
-        owner: str,
-        preprocessor: TextLayer | None,
-        labels: Any,
-        *,
-        features: RowFeatures,
-        pairs: bool | None = None,
-    ):
-        super().__init__(owner, preprocessor, labels, pairs=pairs)
+    def __init__(self, *parts: Any, features: RowFeatures, pairs: bool | None = None):
+        super().__init__(*parts, pairs=pairs)
         self.features, self.columns_beside = features, len(features.names)
         self._has_warned = False
 

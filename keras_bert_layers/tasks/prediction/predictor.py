@@ -236,12 +236,8 @@ class Predictor:
         chosen = list(plan(sizes, width=int, max_rows=batch_size, max_tokens=None)) or [np.arange(0)]
         specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in inputs.text_inputs.values())
         serve = self.traced_once(serve, specs)
-
-        def batch_of(rows: np.ndarray) -> Any:
-            parts = zip(columns, specs, strict=True)
-            return serve(*(tf.convert_to_tensor(column[rows], spec.dtype) for column, spec in parts))
-
-        batches = [batch_of(rows) for rows in chosen]
+        parts = list(zip(columns, specs, strict=True))
+        batches = [serve(*(tf.convert_to_tensor(part[rows], spec.dtype) for part, spec in parts)) for rows in chosen]
         found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
         position = np.argsort(np.concatenate(chosen))
         return {
