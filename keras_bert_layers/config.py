@@ -12,6 +12,8 @@ from keras_bert_layers._internal.hints import hint_transformers_names, unavailab
 
 #: The inputs of an encoder, int32 `(batch, sequence)` each.
 IDS = ("token_ids", "segment_ids", "padding_mask")
+#: The input of a classifier that reads columns beside a text, float32 `(batch, features)`.
+COLUMNS = "columns"
 
 ACTIVATIONS = (
     *("gelu_erf", "gelu_tanh", "relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear"),

@@ -233,6 +233,9 @@ def _check_agreement(trained: TrainedHead, options: dict[str, Any]) -> None:
             raise ValueError(checks.message(OWNER, option, rule, given, cure))
     if options.get("crf"):
         raise ValueError(checks.message(OWNER, "crf", "be False: the checkpoint's head has none", True, cure))
+    if options.get("columns") is not None:
+        rule = "be None: the checkpoint's head reads texts alone"
+        raise ValueError(checks.message(OWNER, "columns", rule, options["columns"], cure))
     if trained.name == "classifier" and options.get("pooling") is not None:
         rule = "be None: the checkpoint's head reads BERT's own pooler"
         raise ValueError(checks.message(OWNER, "pooling", rule, options["pooling"], cure))

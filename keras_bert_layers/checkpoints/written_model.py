@@ -13,6 +13,7 @@ from keras_bert_layers.checkpoints.task_table import TASKS, TaskRow, task_of
 from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, weights_by_row
 from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.export.text_task import refuse_columns
 from keras_bert_layers.layers.adapters import refuse_adapters
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SpanPreprocessor
 
@@ -71,6 +72,8 @@ class WrittenModel:
             cure = "`save_huggingface` writes other tokenizers."
             raise ValueError(checks.message(owner, "preprocessor.tokenizer", "be a BertTokenizer", tokenizer, cure))
         self.name = None if self.task is None else self.task.name
+        cure = "Other libraries have no place for columns beside a text. Save a `.keras` file, or export a SavedModel."
+        refuse_columns(owner, model, cure)
         if self.name == "classifier" and model.pooling is not None:
             cure = (
                 "The classifiers of other libraries read BERT's own pooler. Save a `.keras` file, or export the model."

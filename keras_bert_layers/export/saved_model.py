@@ -175,6 +175,7 @@ def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
     with shared_graphs():
         traced = {signature.name: _traced(signature) for signature in signatures}
     module.weights = _variables(list(traced.values()))
+    module.tables = list({id(table): table for signature in signatures for table in signature.tables}.values())
     for name, function in traced.items():
         if not hasattr(module, name):  # `signatures` holds those too
             setattr(module, name, function)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,13 @@ class Signature:
         name: what clients call it by, e.g. `"serving_default"`.
         function: takes the tensors of `inputs` in order, and returns a dictionary of tensors, batch first.
         inputs: name -> `(shape, dtype)`, e.g. `{"text": ((None,), "string")}`.
+        tables: TensorFlow's lookup tables that the function reads, such as those of Keras's `StringLookup`.
     """
 
     name: str
     function: Callable[..., dict[str, Any]]
     inputs: dict[str, tuple[tuple[int | None, ...], str]]
+    tables: tuple[Any, ...] = ()
 
 
 def strings_for_onnx(column: Sequence[Any]) -> np.ndarray:
@@ -88,7 +90,7 @@ def with_bound(signature: Signature, max_bytes: int | None) -> Signature:
         # The outputs of `tokenize` are the inputs of `token_ids`, which takes no others.
         return outputs if "token_ids" in outputs else {**outputs, BYTES_CUT: tf.add_n(cut)}
 
-    return Signature(signature.name, serve, signature.inputs)
+    return replace(signature, function=serve)
 
 
 def _bytes_cut(texts: tf.Tensor, bounded: tf.Tensor) -> tf.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Ids, Outputs, Rows, Shape, Tensor
 from keras_bert_layers.export.signature import Signature
 
@@ -100,3 +101,9 @@ class TextTask(Protocol):
 
     def count_params(self) -> int:
         """The number of weights."""
+
+
+def refuse_columns(owner: str, task: Any, cure: str) -> None:
+    """ValueError for a task that reads columns beside a text, where only texts are read."""
+    if (columns := getattr(task, "columns", None)) is not None:
+        raise ValueError(checks.message(owner, "task.columns", "be None, for a task of texts alone", columns, cure))

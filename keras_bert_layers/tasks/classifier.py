@@ -1,5 +1,7 @@
 """Text classification and regression."""
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,17 +12,20 @@ from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Labels, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import onnx
+from keras_bert_layers.export import Signature, onnx
+from keras_bert_layers.export.text_task import refuse_columns
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
+from keras_bert_layers.tasks.graphs.columns import with_columns
 from keras_bert_layers.tasks.graphs.heads import check_parts, head_options
 from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.graphs.text_graph import text_graph
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors
-from keras_bert_layers.tasks.inputs import TextInputs
+from keras_bert_layers.tasks.inputs import ColumnInputs, TextInputs
+from keras_bert_layers.tasks.inputs.row_features import RowFeatures
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.labels.calibration import Calibration, calibrated
 from keras_bert_layers.tasks.serving.attributed_rows import class_rows
@@ -63,6 +68,13 @@ class BertClassifier(Task):
             `BertSentenceEncoder`; None for BERT's own pooler. Only a `.keras` file and the exports keep it: other
             formats of checkpoints have no place for it.
         normalize: whether that vector is scaled to Euclidean length 1.
+        columns: a `keras.utils.FeatureSpace` with `output_mode="concat"`, of columns that are read beside the text,
+            such as numbers and categories; on TensorFlow. Rows are then a table with `"text"`, perhaps `"text_pair"`,
+            and these columns: a pandas DataFrame, a dictionary or a dataset of dictionaries; a single row is a
+            dictionary of values. A space that is not adapted is adapted by the first `fit`, to its training rows. A
+            missing number is the mean of a normalized column, and 0 in another; a missing integer is -1, and a missing
+            string `""`. The exported model takes one more input for each column. Only a `.keras` file and a SavedModel
+            keep it.
         name: the model's name.
 
     Returns:
@@ -106,6 +118,7 @@ class BertClassifier(Task):
         long_texts: str | HeadTail | Windows | None = None,
         pooling: Pooling | None = None,
         normalize: bool = False,
+        columns: Any = None,
         name: str | None = None,
     ):
         check_parts("BertClassifier", backbone, preprocessor, static=True)
@@ -119,17 +132,20 @@ class BertClassifier(Task):
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(labels.num_classes, dropout=dropout, **head_options(backbone, "classification_head"))
         long_texts = as_long_texts("BertClassifier", long_texts, preprocessor, pooling="mean", pairs=pairs)
+        features = None if columns is None else RowFeatures("BertClassifier", columns)
+        finish, beside = with_columns(head, features, long_texts)
         if pooling is None:
-            graph = text_graph(backbone, lambda ids: backbone(ids)["pooled_output"], head, long_texts=long_texts)
+            graph = text_graph(backbone, lambda ids: backbone(ids)["pooled_output"], finish, long_texts=long_texts)
         else:
-            graph = pooled_vectors(backbone, pooling, normalize, finish=head, long_texts=long_texts)
-        pipeline = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
+            graph = pooled_vectors(backbone, pooling, normalize, finish=finish, long_texts=long_texts)
+        graph["inputs"] = {**graph["inputs"], **beside}
+        make = TextInputs if features is None else functools.partial(ColumnInputs, features=features)
+        pipeline = make("BertClassifier", preprocessor, labels, pairs=pairs)
         pipeline.long_texts = long_texts
         super().__init__(backbone, pipeline, **graph, name=name)
-        self.label_kind = labels
+        self._features, self.label_kind = features, labels
         self.num_classes = labels.num_classes
-        self.problem_type = problem_type
-        self.dropout = dropout
+        self.problem_type, self.dropout = problem_type, dropout
         self.pooling, self.normalize = as_given(pooling), normalize
         self.reads_pooled_output = pooling is None
         self.compile()
@@ -138,6 +154,25 @@ class BertClassifier(Task):
     class_names = Setting(holder="label_kind", doc="One name per class, or None.")
     threshold = Setting(holder="label_kind", doc="With several labels per text, a class is predicted above this.")
     pairs = Setting(holder="pipeline", doc="Whether a row is a pair of texts; None before the first `fit`.")
+
+    @property
+    def columns(self) -> Any:
+        """The `FeatureSpace` of the columns beside the text; None for a classifier of texts alone."""
+        return None if self._features is None else self._features.space
+
+    def __dir__(self) -> list[str]:
+        """The names of the attributes whose state Keras saves; the config holds the columns."""
+        return [name for name in super().__dir__() if name != "columns"]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument; the columns with all that they have learnt."""
+        config = super().get_config()
+        return config if self._features is None else {**config, "columns": self._features.config()}
+
+    def signatures(self) -> list[Signature]:
+        """The signatures of the exported model; of a classifier with columns, those of texts have their inputs too."""
+        tables = () if self._features is None else self._features.tables
+        return [dataclasses.replace(signature, tables=tables) for signature in super().signatures()]
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the logits, binary for several labels per text; squared error for a regression."""
@@ -232,6 +267,7 @@ class BertClassifier(Task):
         `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
         """
         options: dict[str, Any] = {"baseline": baseline, "tolerance": tolerance, "max_steps": max_steps}
+        refuse_columns("BertClassifier", self, "`report` shows the weights of words beside columns.")
         return attribute(self, class_rows, texts, target, verbose=verbose, **options)
 
     def calibrate(

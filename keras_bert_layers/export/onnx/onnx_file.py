@@ -32,6 +32,7 @@ from keras_bert_layers.export.onnx._graph import INT32, INT64, Answer, Graph, Te
 from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
 from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens, bounded
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes
+from keras_bert_layers.export.text_task import refuse_columns
 from keras_bert_layers.layers import HeadTransform
 from keras_bert_layers.layers.adapters import refuse_adapters
 from keras_bert_layers.preprocessing import BertTokenizer
@@ -318,6 +319,7 @@ def check_task(task: TextTask, signature: str = "serving_default") -> Any:
     tokenizer = getattr(task.preprocessor, "tokenizer", None)
     if not isinstance(tokenizer, BertTokenizer):
         raise ValueError(checks.message("export", "task", rule, type(tokenizer).__name__, _CURE))
+    refuse_columns("export", task, _CURE)
     checks.one_of("export", "signatures", signature, list(functions))
     if task.long_texts is not None:
         rule = "be None in an ONNX file, which cuts long texts at their end"

@@ -100,7 +100,7 @@ class Batches:
 
     def validation(self, data: Rows, batch_size: int | None) -> Any:
         """Keras's `validation_data` with raw text encoded."""
-        owner = self._data.owner
+        owner, data = self._data.owner, self._data.table(data)
         if BatchStream.takes(data):
             data, is_raw = as_dataset(self._data, data)
             return self(data) if is_raw else data
@@ -160,7 +160,8 @@ class Batches:
     def lengths(self, x: Columns, *_: Any) -> tf.Tensor:
         """How many tokens each row of a batch has for the model, int64 `(rows,)`, in graph."""
         preprocessor = self._data.preprocessor
-        counts = token_counts(preprocessor.tokenizer, x)
+        beside = self._data.columns_beside
+        counts = token_counts(preprocessor.tokenizer, x[:-beside] if beside else x)
         return counts if isinstance(self._data.long_texts, Windows) else tf.minimum(counts, preprocessor.max_length)
 
     def traced(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,6 +26,7 @@ class KindOfData(Protocol):
     cuts: Any
     column_names: Sequence[str] | None
     one_weight_per_row: bool
+    columns_beside: int
 
     @property
     def text_inputs(self) -> Mapping[str, Any]:
@@ -40,6 +41,9 @@ class KindOfData(Protocol):
 
     def is_raw(self, x: Rows) -> bool:
         """Whether `x` needs the preprocessor."""
+
+    def table(self, x: Rows) -> Any:
+        """A table as one whose columns can be read by name; anything else unchanged."""
 
     def columns(self, x: Rows) -> Any:
         """`x` as checked columns."""

@@ -145,6 +145,7 @@ def from_table(data: KindOfData, x: Any, y: Any = None) -> tuple[Any, Any]:
     Raises:
         ValueError: a column is missing; the table has a label that the task does not have.
     """
+    x = data.table(x)
     texts = texts_of_table(data, x)
     if texts is x or y is not None or is_dataset(x):
         return texts, y
@@ -167,6 +168,7 @@ def texts_of_table(data: KindOfData, x: Any) -> Any:
     Raises:
         ValueError: a column is missing.
     """
+    x = data.table(x)
     row = first_part(x) if is_dataset(x) else x
     if data.preprocessor is None or not is_table(row) or not data.is_raw(row):
         return x
@@ -212,8 +214,8 @@ def _text_columns(data: KindOfData, table: Any) -> list[str]:
     names = list(data.column_names or own)
     if not set(names) <= set(found) and set(own) <= set(found):
         names = own
-    if isinstance(table, Mapping) and names == ["text"] and "text_pair" in found:
-        names = ["text", "text_pair"]
+    if isinstance(table, Mapping) and names[0] == "text" and "text_pair" in found and "text_pair" not in names:
+        names.insert(1, "text_pair")
     if missing := [name for name in names if name not in found]:
         first = next(iter(found), None)
         cure = f'Rename one, such as `dataset.rename_column("{first}", "{missing[0]}")`, or give columns themselves.'

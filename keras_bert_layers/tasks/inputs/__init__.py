@@ -2,6 +2,7 @@
 
 from keras_bert_layers.tasks.inputs.candidates import RelevanceInputs
 from keras_bert_layers.tasks.inputs.choices import ChoiceInputs
+from keras_bert_layers.tasks.inputs.columns import ColumnInputs
 from keras_bert_layers.tasks.inputs.comparisons import ComparedInputs, QueryInputs
 from keras_bert_layers.tasks.inputs.documents import DocumentInputs
 from keras_bert_layers.tasks.inputs.features import FeatureInputs
@@ -13,6 +14,7 @@ from keras_bert_layers.tasks.inputs.words import WordInputs
 
 __all__ = [
     "ChoiceInputs",
+    "ColumnInputs",
     "ComparedInputs",
     "DocumentInputs",
     "FeatureInputs",

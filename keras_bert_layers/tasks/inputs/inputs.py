@@ -62,6 +62,8 @@ class Inputs:
     added_inputs: tuple[str, ...] = ()
     #: Whether a row has one sample weight, and not one for each of its parts.
     one_weight_per_row = False
+    #: How many columns at the end of a row's are no texts.
+    columns_beside = 0
     #: Of what the labels count rows or words of a whole batch, so that no device may get a part: "text", "ids".
     counts_in_batch: tuple[str, ...] = ()
     #: Whether `x` may be a `data.RowSource`.
@@ -161,6 +163,10 @@ class Inputs:
         """Whether labels count rows or words of a whole batch of `x`, so that no device may get a part of it."""
         return ("text" if self.is_raw(x) else "ids") in self.counts_in_batch
 
+    def table(self, x: Rows) -> Any:
+        """A table as one whose columns can be read by name; anything else unchanged."""
+        return x
+
     def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """`x` as checked columns; errors count rows from `first_row`."""
         return as_columns(self.owner, x, most=self.most_texts, first_row=first_row)
@@ -196,6 +202,10 @@ class Inputs:
     def read_together(self, columns: Columns) -> Any:
         """Texts, or pairs of texts, in arrays, each of which is one sequence; None if long ones are not cut."""
         return columns
+
+    def beside(self, columns: Columns) -> dict[str, Any]:
+        """The inputs of the model beside those that are made of texts; in graph."""
+        return {}
 
     # Batches of ids and labels.
 

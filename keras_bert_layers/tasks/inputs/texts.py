@@ -50,7 +50,11 @@ class TextInputs(Inputs):
     def check_dataset(self, dataset: tf.data.Dataset) -> None:
         """Refuses a dataset of neither texts nor pairs, or of the other of the two; ValueError."""
         super().check_dataset(dataset)
-        self._check_kind(is_pair(dataset))
+        self._check_kind(self.are_pairs(dataset))
+
+    def are_pairs(self, x: Rows) -> bool:
+        """Whether rows have two texts."""
+        return is_pair(x)
 
     def _check_kind(self, are_pairs: bool) -> None:
         if self.pairs is not None and are_pairs != self.pairs:
@@ -59,7 +63,7 @@ class TextInputs(Inputs):
 
     def answer_columns(self, x: Rows) -> list[Any]:
         """A column of strings for each of `text_inputs`."""
-        if self.pairs is None and is_pair(x):
+        if self.pairs is None and self.are_pairs(x):
             cure = "Set `task.pairs = True`, or give `pairs=True` where the task is made or loaded."
             raise ValueError(checks.message(self.owner, "pairs", "be True for answers to pairs of texts", None, cure))
         return super().answer_columns(x)
@@ -78,7 +82,7 @@ class TextInputs(Inputs):
         """Decides by `x` whether rows are pairs or single texts; undone if the data are refused."""
         before = self.pairs
         if before is None and self.is_raw(x):
-            self.pairs = is_pair(x)
+            self.pairs = self.are_pairs(x)
         try:
             yield
         except (TypeError, ValueError):

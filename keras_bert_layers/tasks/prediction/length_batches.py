@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal.types import Outputs, Tensor
-from keras_bert_layers.config import IDS
+from keras_bert_layers.config import COLUMNS, IDS
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import fitting_width
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import stacked
@@ -147,13 +147,14 @@ class LengthBatches:
 
         Args:
             step: maps the inputs of a batch to the model's outputs, rows first.
-            ids: the three arrays `(rows, sequence)` of a block.
+            ids: the three arrays `(rows, sequence)` of a block, and perhaps columns `(rows, features)` beside them.
             preprocessor: made the ids; its `padding` applies to the batches.
             finish: turns the ids of a batch into the model's inputs, where these differ.
             fill: pads outputs that are narrower than those of the widest batch.
             share: this call's share of the work on the block, for the progress.
             keep: what is kept of the outputs of each step.
         """
+        beside = {name: np.asarray(ids[name]) for name in ids if name == COLUMNS}
         ids = {name: np.asarray(ids[name]) for name in IDS}
         lengths = ids["padding_mask"].sum(axis=1)
 
@@ -165,6 +166,7 @@ class LengthBatches:
             self._progress.begin_step()
             needed = width(int(lengths[rows[0]]))
             batch = {name: values[self._padded(rows), :needed] for name, values in ids.items()}
+            batch |= {name: values[self._padded(rows)] for name, values in beside.items()}
             outputs = step(batch if finish is None else finish(batch))
             found.append(keras.tree.map_structure(keep, _fetched(outputs, len(rows))))
             chosen.append(rows)

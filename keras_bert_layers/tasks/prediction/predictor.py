@@ -16,7 +16,7 @@ from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Ids, Outputs, Rows, Tensor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
-from keras_bert_layers.tasks.feeding.columns import has_key, is_dataset, num_rows, stacked
+from keras_bert_layers.tasks.feeding.columns import as_rows, has_key, is_dataset, is_single_row, num_rows, stacked
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.feeding.global_batches import predict_ids, predict_on_batch
 from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset, texts_of_table
@@ -92,9 +92,10 @@ class Predictor:
         self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None = None, **options: Any
     ) -> Any:
         """The outputs of all rows of `x`, of text as `inputs` joins them; options as for `blocks`."""
-        x = texts_of_table(inputs, x)
-        if isinstance(x, str | bytes) and inputs.is_raw(x):
-            return next(_rows_of_outputs(self.predict(inputs, [x], batch_size, max_tokens_per_batch, **options)))
+        has_names, x = isinstance(x, Mapping), texts_of_table(inputs, x)
+        is_one = is_single_row(x) and (has_names or not isinstance(x, tuple))
+        if is_one and inputs.is_raw(x):
+            return next(_rows_of_outputs(self.predict(inputs, as_rows(x), batch_size, max_tokens_per_batch, **options)))
         if inputs.is_raw(x):
             blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
             if blocks:
@@ -235,7 +236,8 @@ class Predictor:
         chosen = list(plan(sizes, width=int, max_rows=batch_size, max_tokens=None)) or [np.arange(0)]
         specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in inputs.text_inputs.values())
         serve = self.traced_once(serve, specs)
-        batches = [serve(*(tf.convert_to_tensor(column[rows], tf.string) for column in columns)) for rows in chosen]
+        parts = list(zip(columns, specs, strict=True))
+        batches = [serve(*(tf.convert_to_tensor(part[rows], spec.dtype) for part, spec in parts)) for rows in chosen]
         found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
         position = np.argsort(np.concatenate(chosen))
         return {

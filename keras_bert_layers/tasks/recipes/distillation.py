@@ -16,6 +16,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers._internal.types import Labels, Outputs, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export.text_task import refuse_columns
 from keras_bert_layers.layers.self_attention import SelfAttention
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
@@ -229,6 +230,8 @@ def _check_tasks(teacher: Task, student: Task) -> None:
     for task in (teacher, student):
         checks.instance(_OWNER, "backbone", task.backbone, BertBackbone, "`distill_static` makes static encoders.")
     check_takes_text(student)
+    for task in (teacher, student):
+        refuse_columns(_OWNER, task, "Train the student on the teacher's `predict(table)`, as a regression.")
     if teacher.output.shape != student.output.shape:
         received = checks.Shown(f"{teacher.output.shape} and {student.output.shape}")
         raise ValueError(checks.message(_OWNER, "student", "have outputs of the teacher's shape", received))

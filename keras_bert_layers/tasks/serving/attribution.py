@@ -23,7 +23,7 @@ from keras_bert_layers._internal.types import Ids, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import IDS
 from keras_bert_layers.export import Signature
-from keras_bert_layers.export.text_task import TextTask
+from keras_bert_layers.export.text_task import TextTask, refuse_columns
 from keras_bert_layers.layers import BertEmbedding
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
@@ -299,6 +299,7 @@ def attribution_signature(task: TextTask) -> Signature:
 
 
 def _check_rows(task: TextTask) -> None:
+    refuse_columns(type(task).__name__, task, "`report` shows the weights of words beside columns.")
     checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     if task.long_texts is not None:
         cure = "`attribute` reads all of a long text."

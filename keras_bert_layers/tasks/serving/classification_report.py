@@ -120,7 +120,7 @@ def report_of(
     from sklearn import metrics
 
     columns = classifier.pipeline.columns(texts_of_table(classifier.pipeline, x))
-    columns = columns if isinstance(columns, tuple) else (columns,)
+    texts, columns = (_tuple(part) for part in (classifier.pipeline.read_together(columns), columns))
     num_texts = len(columns[0])
     rule = f"hold one label for each of {num_texts} texts"
     checks.length(owner, "labels", y, num_texts, rule=rule, unit="labels")
@@ -145,12 +145,16 @@ def report_of(
         confusion=metrics.confusion_matrix(labels, predicted, labels=indices),
         per_class={name: {key: float(value) for key, value in table[name].items()} for name in (*names, *_AVERAGES)},
         errors=[
-            _error(columns, row, found, names=names, label=labels[row], probabilities=probabilities[row])
+            _error(texts, row, found, names=names, label=labels[row], probabilities=probabilities[row])
             for row, found in zip(worst.tolist(), occluded, strict=True)
         ],
-        share_cut=0.0 if isinstance(classifier.long_texts, Windows) else _share_cut(classifier.preprocessor, columns),
+        share_cut=0.0 if isinstance(classifier.long_texts, Windows) else _share_cut(classifier.preprocessor, texts),
         max_length=classifier.preprocessor.max_length,
     )
+
+
+def _tuple(columns: Any) -> tuple[Any, ...]:
+    return columns if isinstance(columns, tuple) else (columns,)
 
 
 def _error(
@@ -187,7 +191,8 @@ def _occluded(
     begins = ~np.array(tokenizer.continues_word())
 
     def of_row(row: Any, run: Callable[..., Any], share: float) -> Occluded:
-        ids = {name: np.asarray(values) for name, values in preprocessor(row).items()}
+        made = {**preprocessor(inputs.read_together(row)), **inputs.beside(row)}
+        ids = {name: np.asarray(values) for name, values in made.items()}
         tokens = ids["token_ids"][0, : int(ids["padding_mask"].sum())].copy()
         is_text = ~np.isin(tokens, special)
         positions = np.flatnonzero(is_text)

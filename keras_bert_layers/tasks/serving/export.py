@@ -12,10 +12,11 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.config import COLUMNS
 from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.export.onnx import write_onnx
 from keras_bert_layers.export.saved_model import check_destination
-from keras_bert_layers.export.signature import check_max_bytes, with_bound
+from keras_bert_layers.export.signature import TEXT_INPUTS, check_max_bytes, with_bound
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
@@ -170,7 +171,7 @@ def requests_of(task: TextTask, signatures: Sequence[Signature]) -> dict[str, li
 
 
 def _request(task: TextTask, signature: Signature, rows: int) -> dict[str, np.ndarray]:
-    texts = [name for name, (_, dtype) in signature.inputs.items() if dtype == "string"]
+    texts = [name for name, (_, dtype) in signature.inputs.items() if dtype == "string" and name in TEXT_INPUTS]
     shortens_first = getattr(task.preprocessor, "truncation", None) == "only_first"
     long = texts[0 if shortens_first else -1] if texts else None
     return {
@@ -186,6 +187,8 @@ def _texts(shape: tuple[int | None, ...], is_long: bool, rows: int) -> np.ndarra
 
 def _ids(task: TextTask, name: str, shape: tuple[int | None, ...], rows: int) -> np.ndarray:
     """The ids of as many tokens as a short text, a long one and an empty one have."""
+    if name == COLUMNS or len(shape) == 1:  # what stands beside a text
+        return np.zeros([rows, *(size or 0 for size in shape[1:])])
     config = task.backbone.config
     width = min(config.max_sequence_length, 8 if rows == 1 else 128)
     real = np.arange(width) < np.array([8, width, 2])[:rows, None]  # [rows, width]

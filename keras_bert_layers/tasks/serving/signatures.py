@@ -39,7 +39,7 @@ def signature_of_ids(task: TextTask, name: str = "token_ids", part: str | None =
         outputs = task.run({**given, "token_ids": token_ids}, part)
         return outputs if isinstance(outputs, dict) else {task.output_name: outputs}
 
-    return Signature(name, serve, {key: (tuple(model_inputs[key].shape), "int32") for key in names})
+    return Signature(name, serve, {key: (tuple(model_inputs[key].shape), model_inputs[key].dtype) for key in names})
 
 
 def signature_of_vectors(name: str, inputs: Inputs, model: keras.Model) -> Signature:
