@@ -9,7 +9,6 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Shape, Tensor
 from keras_bert_layers.config import COLUMNS
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
@@ -18,7 +17,6 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 WIDTH = 64
 
 
-@register
 class MixedColumns(keras.layers.Layer):
     """A text's vector, and after it a dense layer on that vector and the columns of the row together, in float32.
 
