@@ -22,6 +22,7 @@ _REGISTERED = {
     "CombinedTasks": "tasks",
     "ConditionalRandomField": "layers",
     "CoSENT": "losses",
+    "DisentangledSelfAttention": "layers",
     "DistillKLDiv": "losses",
     "EncoderParts": "layers",
     "EntityF1": "metrics",
