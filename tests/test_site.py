@@ -40,8 +40,11 @@ PAGES = (
 HOSTS = {
     "aclanthology.org",
     "arxiv.org",
+    "cdn.openai.com",
     "docs.jax.dev",
+    "doi.org",
     "github.com",
+    "jalammar.github.io",
     "keepachangelog.com",
     "orbax.readthedocs.io",
     "semver.org",
