@@ -43,7 +43,7 @@ class ComposedTextEncoder:
         """The tokens of texts `[B]` without special tokens."""
         changes = self._composer.changes(texts) | with_offsets
         composed = self._composer.compose(tf.boolean_mask(texts, changes))
-        read = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore", replace_control_characters=False)
+        read = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
         read = tf.tensor_scatter_nd_update(read, tf.where(changes), composed.texts)
         marked = tf.strings.regex_replace(read, _SPACES, " ")
         marked = tf.strings.regex_replace(marked, f"[{WHITESPACE}]+$", "")

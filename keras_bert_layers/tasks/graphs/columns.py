@@ -45,8 +45,14 @@ class MixedColumns(keras.layers.Layer):
             self.set_width(columns_shape[-1])
 
     def set_width(self, width: int) -> None:
-        """Creates the dense layer for `width` encoded features."""
+        """Creates the dense layer for `width` encoded features.
+
+        Its weights for features begin large, so that its units tell rows apart from the start. From Keras's small ones,
+        the learning rates of an encoder would take thousands of steps to find that a column matters.
+        """
         self.dense.build((None, self._size + width))
+        rows = keras.random.normal((width, WIDTH), stddev=1.0)
+        self.dense.kernel.assign(ops.concatenate([self.dense.kernel[: self._size], rows]))
 
     def call(self, vector: Tensor, columns: Tensor) -> Any:
         """Joins both; see the class."""
