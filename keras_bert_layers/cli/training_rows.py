@@ -7,7 +7,7 @@ import csv
 import itertools
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -205,7 +205,19 @@ def table_cells(
     path: Path, names: Sequence[str], *, owner: str, may_be_empty: str | None = None
 ) -> Iterator[list[Any]]:
     """The cells of `read_table` row by row; arguments and errors as there."""
-    for line, row in table_rows(path, owner):
+    return cells_of(table_rows(path, owner), path, names, owner=owner, may_be_empty=may_be_empty)
+
+
+def cells_of(
+    rows: Iterable[tuple[int, dict[str, Any]]],
+    path: Path,
+    names: Sequence[str],
+    *,
+    owner: str,
+    may_be_empty: str | None = None,
+) -> Iterator[list[Any]]:
+    """The cells of rows that `table_rows` has read; arguments and errors as in `read_table`."""
+    for line, row in rows:
         for name in names:
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)

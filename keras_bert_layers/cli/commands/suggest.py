@@ -33,7 +33,7 @@ from keras_bert_layers.cli.models import LoadedModel
 from keras_bert_layers.cli.row_facts import Chosen, baselines, choose_columns, doubtful, in_both, repeated
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, suffix_of
-from keras_bert_layers.cli.training_rows import TABLES, read_rows, read_table, table_rows, task_of_file
+from keras_bert_layers.cli.training_rows import TABLES, cells_of, read_rows, read_table, table_rows, task_of_file
 
 OWNER = "suggest"
 _SHOWN, _EPOCHS, _SHARE, _BATCH, _STEPS, _SEED = 5, 3, 0.9, 32, 4, 0  # of `train` by default, but for the first
@@ -97,7 +97,8 @@ def _print(*lines: str) -> None:
 
 def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
     """The chosen columns, and their rows."""
-    table = [row for _, row in table_rows(arguments.file, OWNER)]
+    lines = list(table_rows(arguments.file, OWNER))
+    table = [row for _, row in lines]
     if not table:
         raise ValueError(f"`{OWNER}`: {arguments.file} must have a header and at least one row.")
     names = list(table[0])
@@ -107,7 +108,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
             checks.one_of(OWNER, f"--{option}", name, names)
     chosen = choose_columns({name: [row.get(name) for row in table] for name in names}, arguments.text, arguments.label)
     read = [name for name in (chosen.text, chosen.label) if name]
-    texts, *labels = read_table(arguments.file, read, owner=OWNER)
+    texts, *labels = zip(*cells_of(lines, arguments.file, read, owner=OWNER), strict=True)
     found = [str(cell).strip() for cell in labels[0]] if labels else []
     return chosen, Rows([str(cell) for cell in texts], found, range(1, len(texts) + 1))
 

@@ -66,6 +66,16 @@ def holds_text(x: Rows) -> bool:
     return isinstance(x, str | bytes) or getattr(dtype, "kind", "") in tuple("SUOT") or "string" in str(dtype)
 
 
+def as_tuple(columns: Any) -> tuple[Any, ...]:
+    """Columns as a tuple, also where there is one alone.
+
+    Examples:
+        >>> as_tuple("a"), as_tuple(("a", "b"))
+        (('a',), ('a', 'b'))
+    """
+    return columns if isinstance(columns, tuple) else (columns,)
+
+
 def check_text_dataset(owner: str, dataset: tf.data.Dataset, *, most: int = 2) -> None:
     """Refuses a dataset that does not yield batches of text; ValueError.
 
@@ -75,7 +85,7 @@ def check_text_dataset(owner: str, dataset: tf.data.Dataset, *, most: int = 2) -
         most: the most columns of text that a row may have; those after the second may hold several texts per row.
     """
     text = first_part(dataset)
-    sides = text if isinstance(text, tuple) else (text,)
+    sides = as_tuple(text)
     if len(sides) > most or not all(isinstance(side, tf.TensorSpec) and side.dtype == tf.string for side in sides):
         cure = "For dictionaries: `dataset.map(lambda row: (row['text'], row['label']))`."
     elif any(side.shape.rank != 1 for side in sides[:2]) or any(side.shape.rank not in (1, 2) for side in sides[2:]):

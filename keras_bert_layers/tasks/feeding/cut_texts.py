@@ -12,6 +12,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Strings
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.tasks.feeding.columns import as_tuple
 from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
 
@@ -26,7 +27,7 @@ def token_counts(tokenizer: Tokenizer, x: Columns) -> tf.Tensor:
         x: texts, a tuple of columns of texts, or ragged rows of words.
     """
     found = tf.constant(0, tf.int64)
-    for column in x if isinstance(x, tuple) else (x,):
+    for column in as_tuple(x):
         rank = column.shape.rank
         counts = tokenizer.tokenize(column).row_lengths(axis=rank)
         found += counts if rank == 1 else tf.reduce_sum(counts, axis=1)
@@ -82,7 +83,7 @@ class CutTexts:
             texts: an array of strings `(rows,)`, or a tuple of two, which are read together.
             prompt: a string that is read before each.
         """
-        columns = [column[:EXAMINED_ROWS] for column in (texts if isinstance(texts, tuple) else (texts,))]
+        columns = [column[:EXAMINED_ROWS] for column in as_tuple(texts)]
         are_texts = all(len(column) and isinstance(column[0], str | bytes) for column in columns)
         if self._has_warned or not are_texts:  # a user's own task may have several texts per row
             return
@@ -102,7 +103,7 @@ class CutTexts:
 def look_for_cuts(data: KindOfData, columns: Columns) -> None:
     """Warns, once, if texts of a kind of data are longer than the model reads."""
     texts = None if data.long_texts is not None else data.read_together(columns)
-    if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):
+    if all(isinstance(column, np.ndarray) for column in as_tuple(texts)):
         data.cuts.look(data.preprocessor, texts, data.prompt)
 
 

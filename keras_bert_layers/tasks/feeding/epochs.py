@@ -16,7 +16,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Rows
 from keras_bert_layers.preprocessing.masking.random_numbers import mask_seeds
 from keras_bert_layers.tasks.feeding import former_order
-from keras_bert_layers.tasks.feeding.columns import as_tensor, gather_rows, is_dataset, num_rows, without_none
+from keras_bert_layers.tasks.feeding.columns import as_tensor, as_tuple, gather_rows, is_dataset, num_rows, without_none
 
 # The batches whose rows are sorted by length together. More make batches of similar texts; fewer take more padding.
 GROUPED_BATCHES = 50
@@ -99,7 +99,7 @@ def by_length(
     """
 
     def cut(number: tf.Tensor, group: Any) -> tf.data.Dataset:
-        parts = group if isinstance(group, tuple) else (group,)
+        parts = as_tuple(group)
         order = tf.argsort(lengths(*parts), direction="DESCENDING", stable=True)
         starts = permutation(seed, -(-tf.size(order) // batch_size), of=BATCHES, group=number) * batch_size
         starts = tf.data.Dataset.from_tensor_slices(starts)

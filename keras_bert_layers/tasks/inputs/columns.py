@@ -14,7 +14,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.types import Columns, Rows, Tensor
 from keras_bert_layers.config import COLUMNS
-from keras_bert_layers.tasks.feeding.columns import check_text_dataset, first_part, has_key, is_dataset
+from keras_bert_layers.tasks.feeding.columns import as_tuple, check_text_dataset, first_part, has_key, is_dataset
 from keras_bert_layers.tasks.feeding.streams import LABELS, BatchStream
 from keras_bert_layers.tasks.inputs.row_features import RowFeatures
 from keras_bert_layers.tasks.inputs.texts import TextInputs
@@ -80,7 +80,7 @@ class ColumnInputs(TextInputs):
         """A tuple of texts and the columns beside them, checked row by row."""
         self._check_tuple(x)
         texts = super().columns(self.read_together(x), first_row=first_row)
-        texts = texts if isinstance(texts, tuple) else (texts,)
+        texts = as_tuple(texts)
         columns = [*texts]
         for name, column in zip(self.features.names, self._beside(x), strict=True):
             columns.append(self.features.checked(name, column, first_row))

@@ -21,7 +21,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_spans, seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
-from keras_bert_layers.tasks.feeding.columns import on_host
+from keras_bert_layers.tasks.feeding.columns import as_tuple, on_host
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.inputs.tags import begins_given_word
 
@@ -74,7 +74,7 @@ def class_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
         given = highest[row] if target is None else target
         index = indices[checks.one_of(type(task).__name__, "target", given, indices)]
         if task.long_texts is not None:
-            texts = [column[row : row + 1] for column in (columns if isinstance(columns, tuple) else (columns,))]
+            texts = [column[row : row + 1] for column in as_tuple(columns)]
             yield _read_long(task, texts), [index], names[index]
         else:
             yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]

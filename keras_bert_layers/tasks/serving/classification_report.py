@@ -16,7 +16,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.tasks.feeding.columns import check_takes_text
+from keras_bert_layers.tasks.feeding.columns import as_tuple, check_takes_text
 from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_counts
 from keras_bert_layers.tasks.feeding.streams import texts_of_table
 from keras_bert_layers.tasks.labels.calibration import softmax
@@ -120,7 +120,7 @@ def report_of(
     from sklearn import metrics
 
     columns = classifier.pipeline.columns(texts_of_table(classifier.pipeline, x))
-    texts, columns = (_tuple(part) for part in (classifier.pipeline.read_together(columns), columns))
+    texts, columns = (as_tuple(part) for part in (classifier.pipeline.read_together(columns), columns))
     num_texts = len(columns[0])
     rule = f"hold one label for each of {num_texts} texts"
     checks.length(owner, "labels", y, num_texts, rule=rule, unit="labels")
@@ -151,10 +151,6 @@ def report_of(
         share_cut=0.0 if isinstance(classifier.long_texts, Windows) else _share_cut(classifier.preprocessor, texts),
         max_length=classifier.preprocessor.max_length,
     )
-
-
-def _tuple(columns: Any) -> tuple[Any, ...]:
-    return columns if isinstance(columns, tuple) else (columns,)
 
 
 def _error(
@@ -207,7 +203,7 @@ def _occluded(
         return {"tokens": shown, "weights": weights.tolist(), "words": words, "word_weights": sums.tolist()}
 
     def of_block(block: Any, run: Callable[..., Any]) -> list[Occluded]:
-        sides = block if isinstance(block, tuple) else (block,)
+        sides = as_tuple(block)
         rows = (tuple([side[index]] for side in sides) for index in range(len(sides[0])))
         return [of_row(row if len(row) > 1 else row[0], run, 1 / len(sides[0])) for row in rows]
 

@@ -399,9 +399,12 @@ class Family:
         return {rate[0] for rate in self.dropouts.values() if rate is not None}
 
 
-def check_positions(key: str, number: int) -> None:
-    """ValueError for too many rotary positions: no tensor has them, so that its shape would refuse the number."""
-    if number > _MOST_POSITIONS:
+def check_positions(key: str, number: Any) -> None:
+    """ValueError for too many rotary positions: no tensor has them, so that its shape would refuse the number.
+
+    What is no integer is left to the check of the whole config.
+    """
+    if isinstance(number, int) and number > _MOST_POSITIONS:
         raise ValueError(checks.message(READER, key, f"be at most {_MOST_POSITIONS}", number))
 
 

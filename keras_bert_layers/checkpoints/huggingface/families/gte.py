@@ -16,7 +16,13 @@ from typing import Any
 
 from keras_bert_layers._internal import keys
 from keras_bert_layers.checkpoints.huggingface.families.family import READER, Family, TensorNames, check_positions
-from keras_bert_layers.checkpoints.huggingface.families.rotary import ROTARY_KEYS, RotaryParts
+from keras_bert_layers.checkpoints.huggingface.families.rotary import (
+    BLOCK_TENSORS,
+    GATED_TENSORS,
+    QUERY_KEY_VALUE,
+    ROTARY_KEYS,
+    RotaryParts,
+)
 from keras_bert_layers.config import BertConfig
 
 # Keys of the former code that are read with these values only.
@@ -40,8 +46,7 @@ def _todays(values: Mapping[str, Any]) -> dict[str, Any]:
     """The content with what transformers takes for a key that is not there."""
     keys.check_only(READER, values, _FORMER_ONLY)
     result = {**_DEFAULTS, **values}
-    if isinstance(result["max_position_embeddings"], int):
-        check_positions("max_position_embeddings", result["max_position_embeddings"])
+    check_positions("max_position_embeddings", result["max_position_embeddings"])
     return result
 
 
@@ -63,17 +68,7 @@ GTE = Family(
     names=TensorNames(
         prefix="gte.",
         block="layers.",
-        block_tensors={
-            "self_attn.q_proj.": "attention.self.query.",
-            "self_attn.k_proj.": "attention.self.key.",
-            "self_attn.v_proj.": "attention.self.value.",
-            "self_attn.o_proj.": "attention.output.dense.",
-            "post_attention_layernorm.": "attention.output.LayerNorm.",
-            "mlp.gate_proj.": "intermediate.gate.",
-            "mlp.up_proj.": "intermediate.up.",
-            "mlp.down_proj.": "output.dense.",
-            "post_mlp_layernorm.": "output.LayerNorm.",
-        },
+        block_tensors={**BLOCK_TENSORS, **GATED_TENSORS},
         tensors={
             "lm_head.dense.": "cls.predictions.transform.dense.",
             "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
@@ -90,7 +85,7 @@ GTE = Family(
         },
         prefix_in_files="new.",
         merged={
-            "attention.qkv_proj.": tuple(f"self_attn.{letter}_proj." for letter in "qkv"),
+            "attention.qkv_proj.": QUERY_KEY_VALUE,
             "mlp.up_gate_proj.": ("mlp.up_proj.", "mlp.gate_proj."),
         },
     ),

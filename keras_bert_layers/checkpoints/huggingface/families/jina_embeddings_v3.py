@@ -24,7 +24,12 @@ from keras_bert_layers.checkpoints.huggingface.families.family import (
     check_positions,
     stated_names,
 )
-from keras_bert_layers.checkpoints.huggingface.families.rotary import ROTARY_KEYS, RotaryParts
+from keras_bert_layers.checkpoints.huggingface.families.rotary import (
+    BLOCK_TENSORS,
+    QUERY_KEY_VALUE,
+    ROTARY_KEYS,
+    RotaryParts,
+)
 
 # Keys of the former code that are read with these values only.
 _FORMER_ONLY: dict[str, tuple[Any, ...]] = {
@@ -41,8 +46,7 @@ def _todays(values: Mapping[str, Any]) -> dict[str, Any]:
     result = {**_DEFAULTS, **values}
     if values["model_type"] != JINA_EMBEDDINGS_V3.model_types[0]:
         keys.check_present(READER, values, ["rotary_emb_base"])  # its default was not transformers'
-    if isinstance(result["max_position_embeddings"], int):
-        check_positions("max_position_embeddings", result["max_position_embeddings"])
+    check_positions("max_position_embeddings", result["max_position_embeddings"])
     if "architectures" in values:
         result["architectures"] = [name.replace("XLMRobertaLoRA", "XLMRobertaModel") for name in stated_names(values)]
     return result
@@ -56,14 +60,9 @@ JINA_EMBEDDINGS_V3 = Family(
         prefix="roberta.",
         block="layers.",
         block_tensors={
-            "self_attn.q_proj.": "attention.self.query.",
-            "self_attn.k_proj.": "attention.self.key.",
-            "self_attn.v_proj.": "attention.self.value.",
-            "self_attn.o_proj.": "attention.output.dense.",
-            "post_attention_layernorm.": "attention.output.LayerNorm.",
+            **BLOCK_TENSORS,
             "mlp.fc1.": "intermediate.dense.",
             "mlp.fc2.": "output.dense.",
-            "post_mlp_layernorm.": "output.LayerNorm.",
         },
         tensors={
             "lm_head.dense.": "cls.predictions.transform.dense.",
@@ -79,7 +78,7 @@ JINA_EMBEDDINGS_V3 = Family(
             "norm1.": "post_attention_layernorm.",
             "norm2.": "post_mlp_layernorm.",
         },
-        merged={"mixer.Wqkv.": tuple(f"self_attn.{letter}_proj." for letter in "qkv")},
+        merged={"mixer.Wqkv.": QUERY_KEY_VALUE},
     ),
     todays=_todays,
     unread=ROTARY_KEYS

@@ -21,7 +21,13 @@ from keras_bert_layers.checkpoints.huggingface.families.family import (
     TensorNames,
     check_positions,
 )
-from keras_bert_layers.checkpoints.huggingface.families.rotary import ROTARY_KEYS, RotaryParts
+from keras_bert_layers.checkpoints.huggingface.families.rotary import (
+    BLOCK_TENSORS,
+    GATED_TENSORS,
+    QUERY_KEY_VALUE,
+    ROTARY_KEYS,
+    RotaryParts,
+)
 from keras_bert_layers.config import BertConfig
 
 # GPT-2's keys -> BERT's, which are read where both are there.
@@ -96,17 +102,7 @@ NOMIC_BERT = Family(
     names=TensorNames(
         prefix="nomic_bert.",
         block="layers.",
-        block_tensors={
-            "self_attn.q_proj.": "attention.self.query.",
-            "self_attn.k_proj.": "attention.self.key.",
-            "self_attn.v_proj.": "attention.self.value.",
-            "self_attn.o_proj.": "attention.output.dense.",
-            "post_attention_layernorm.": "attention.output.LayerNorm.",
-            "mlp.gate_proj.": "intermediate.gate.",
-            "mlp.up_proj.": "intermediate.up.",
-            "mlp.down_proj.": "output.dense.",
-            "post_mlp_layernorm.": "output.LayerNorm.",
-        },
+        block_tensors={**BLOCK_TENSORS, **GATED_TENSORS},
         tensors={"cls.predictions.transform.layer_norm.": "cls.predictions.transform.LayerNorm."},
         in_files={
             "encoder.layers.": "layers.",
@@ -119,7 +115,7 @@ NOMIC_BERT = Family(
             "norm2.": "post_mlp_layernorm.",
         },
         prefix_in_files="bert.",
-        merged={"attn.Wqkv.": tuple(f"self_attn.{letter}_proj." for letter in "qkv")},
+        merged={"attn.Wqkv.": QUERY_KEY_VALUE},
     ),
     todays=_todays,
     unread=ROTARY_KEYS

@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 
 ROTARY_KEYS = frozenset({"rope_parameters", "rope_scaling", "rope_theta", "rotary_emb_base", "head_dim"})
 """The keys that state the positions."""
+BLOCK_TENSORS = {
+    "self_attn.q_proj.": "attention.self.query.",
+    "self_attn.k_proj.": "attention.self.key.",
+    "self_attn.v_proj.": "attention.self.value.",
+    "self_attn.o_proj.": "attention.output.dense.",
+    "post_attention_layernorm.": "attention.output.LayerNorm.",
+    "post_mlp_layernorm.": "output.LayerNorm.",
+}
+"""transformers' names of the tensors in a block, but for the feed-forward layer."""
+GATED_TENSORS = {
+    "mlp.gate_proj.": "intermediate.gate.",
+    "mlp.up_proj.": "intermediate.up.",
+    "mlp.down_proj.": "output.dense.",
+}
+"""Those of a gated feed-forward layer."""
+QUERY_KEY_VALUE = tuple(f"self_attn.{letter}_proj." for letter in "qkv")
+"""What the files of the former code hold as one tensor, in this order."""
 
 
 @dataclasses.dataclass(frozen=True)
