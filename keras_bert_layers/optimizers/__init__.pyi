@@ -4,6 +4,7 @@ from keras_bert_layers.optimizers.adamw import layer_wise_rates as layer_wise_ra
 from keras_bert_layers.optimizers.lamb import lamb as lamb
 from keras_bert_layers.optimizers.learning_rate_finder import LearningRateFinder as LearningRateFinder
 from keras_bert_layers.optimizers.optimizer_logger import OptimizerLogger as OptimizerLogger
+from keras_bert_layers.optimizers.pretraining_recipe import PretrainingRecipe as PretrainingRecipe
 from keras_bert_layers.optimizers.schedules import GoogleWarmupLinearDecay as GoogleWarmupLinearDecay
 from keras_bert_layers.optimizers.schedules import Warmup as Warmup
 from keras_bert_layers.optimizers.schedules import WarmupLinearDecay as WarmupLinearDecay
