@@ -68,6 +68,7 @@ _REGISTERED = {
     "SpearmanCorrelation": "metrics",
     "StaticBackbone": "tasks",
     "TokenClassificationHead": "layers",
+    "TokenWeights": "layers",
     "TransformerEncoderBlock": "layers",
     "Triplet": "losses",
     "Warmup": "optimizers",

@@ -49,7 +49,8 @@ class TaskRow:
     def head_of(self, model: keras.Model) -> tuple[WeightRow, ...]:
         """The head's rows for a model of this task."""
         head = self.head if getattr(model, "tie_weights", True) else table.untied(self.head)
-        return table.head_rows(head, model.backbone.parts)
+        looked_up = () if getattr(model, "query_weights", None) is None else table.QUERY_ROWS
+        return (*table.head_rows(head, model.backbone.parts), *looked_up)
 
     def trained(self, **options: Any) -> TrainedHead:
         """A trained head of this task, with these options."""

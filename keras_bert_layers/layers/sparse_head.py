@@ -8,11 +8,12 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.types import LayerOptions, Tensor
+from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 from keras_bert_layers.layers.masked_lm_head import MaskedLMHead
 from keras_bert_layers.layers.padding_free import known_tokens
+from keras_bert_layers.layers.token_weights import TokenWeights
 
-POOLINGS, WEIGHTINGS = ("max", "sum"), ("relu", "log1p_relu")
+POOLINGS, WEIGHTINGS, QUERY_WEIGHTS = ("max", "sum"), ("relu", "log1p_relu"), ("trained", "frozen")
 # How many tokens of the vocabulary are computed at a time: their logits are pooled while they are in the cache.
 _BLOCK = 4096
 
@@ -28,6 +29,8 @@ class SparseHead(MaskedLMHead):
         encoder: as for `MaskedLMHead`.
         pooling: `"max"`, or `"sum"` for the sum of the weights of all real tokens.
         weighting: `"relu"`, or `"log1p_relu"` for `log(1 + log(1 + relu(logit)))`.
+        query_weights: `"trained"` or `"frozen"` for a layer `queries`, the `TokenWeights` of texts that no encoder
+            reads; None for none.
         **kwargs: the other arguments of `MaskedLMHead`.
 
     Call arguments:
@@ -58,11 +61,22 @@ class SparseHead(MaskedLMHead):
         *,
         pooling: str = "max",
         weighting: str = "relu",
+        query_weights: str | None = None,
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(encoder, **kwargs)
         self.pooling = checks.one_of("SparseHead", "pooling", pooling, POOLINGS)
         self.weighting = checks.one_of("SparseHead", "weighting", weighting, WEIGHTINGS)
+        checks.one_of("SparseHead", "query_weights", query_weights, (None, *QUERY_WEIGHTS))
+        self.query_weights = query_weights
+        size, trainable = self.token_embedding.vocabulary_size, query_weights == "trained"
+        self.queries = None if query_weights is None else TokenWeights(size, trainable=trainable, name="queries")
+
+    def build(self, hidden_shape: Shape) -> None:
+        """Creates the weights."""
+        super().build(hidden_shape)
+        if self.queries is not None and not self.queries.built:
+            self.queries.build(None)
 
     def call(self, hidden: Tensor, padding_mask: Tensor) -> Any:  # type: ignore[override]
         """Computes weights; see the class."""
@@ -96,4 +110,5 @@ class SparseHead(MaskedLMHead):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), "pooling": self.pooling, "weighting": self.weighting}
+        own = {"pooling": self.pooling, "weighting": self.weighting, "query_weights": self.query_weights}
+        return {**super().get_config(), **own}

@@ -35,6 +35,7 @@ from keras_bert_layers.tasks.serving.search import export_search
 from keras_bert_layers.tasks.task import Task
 
 OWNER = "BertSparseEncoder"
+_QUERY = "query"
 _OPTIONAL_COUNT = functools.partial(checks.optional, checks.positive_integer)
 
 
@@ -65,6 +66,11 @@ class BertSparseEncoder(Task):
         query_penalty: the factor of the queries' penalty, of the first text of each row, in [0, 1].
         document_penalty: the factor of the documents' penalty, of all other texts.
         warmup_steps: the number of steps until the penalties have these factors.
+        query_weights: `"trained"` or `"frozen"` for queries that no encoder reads, the first text of each row: the
+            vector of a query has one weight for each of its tokens, whatever is around them. The weights begin as 1;
+            set others, such as inverse document frequencies, with
+            `get_layer("masked_lm_head").queries.set_weights([weights])`. They have no penalty. None if queries are
+            encoded as documents are.
         prompts: texts that the model was trained to read before every text, by name.
         default_prompt: the name of the prompt before every text, in training too; None for none.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
@@ -119,6 +125,7 @@ class BertSparseEncoder(Task):
         query_penalty: float = 5e-5,
         document_penalty: float = 3e-5,
         warmup_steps: int = 1000,
+        query_weights: str | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
         preprocessor: BertPreprocessor | None = None,
@@ -128,18 +135,24 @@ class BertSparseEncoder(Task):
         name: str | None = None,
     ):
         check_parts(OWNER, backbone, preprocessor)
-        make = functools.partial(SparseHead, pooling=pooling, weighting=activation)
+        make = functools.partial(SparseHead, pooling=pooling, weighting=activation, query_weights=query_weights)
         options: dict[str, Any] = {"activation": head_activation, "layer_norm_epsilon": head_layer_norm_epsilon}
         head = masked_lm_head(backbone, tie_weights=tie_weights, make=make, **options)
         outputs = head(backbone(backbone.input)["sequence_output"], padding_mask=backbone.input["padding_mask"])
-        all_prompts = Prompts(OWNER, prompts, default_prompt)
-        pipeline = SparseInputs(OWNER, preprocessor, outputs.shape[-1]).prompted(all_prompts.text())
-        super().__init__(backbone, pipeline, outputs=outputs, name=name)
+        parts: dict[str, keras.Model] = {}
+        if query_weights is not None:
+            prompts = {_QUERY: "", **(prompts or {})}
+            parts[_QUERY] = keras.Model(backbone.input, _looked_up(head, backbone.input))
+        all_prompts = Prompts(OWNER, prompts, default_prompt, parts=parts)
+        pipeline = SparseInputs(OWNER, preprocessor, outputs.shape[-1])
+        pipeline.query_part = next(iter(parts), None)
+        super().__init__(backbone, pipeline.prompted(all_prompts.text()), outputs=outputs, parts=parts, name=name)
         self._prompts, self.pooling, self.activation = all_prompts, pooling, activation
         self.max_active_dims = max_active_dims
         self.query_penalty = checks.share(OWNER, "query_penalty", query_penalty)
         self.document_penalty = checks.share(OWNER, "document_penalty", document_penalty)
         self.warmup_steps = checks.whole_number(OWNER, "warmup_steps", warmup_steps)
+        self.query_weights = query_weights
         self.head_activation, self.tie_weights = head_activation, tie_weights
         self.head_layer_norm_epsilon = head_layer_norm_epsilon
         self._comparison = Comparison(self, normalize=False)
@@ -180,11 +193,11 @@ class BertSparseEncoder(Task):
 
     def encode_queries(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> SparseVectors:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name."""
-        return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("query", ""), **kwargs)
+        return self.predict(texts, batch_size, prompt=self._prompts.of_side("query"), **kwargs)
 
     def encode_documents(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> SparseVectors:
         """Encodes documents: `predict` with the prompt `"document"`, or without a prompt; as `encode_queries`."""
-        return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("document", ""), **kwargs)
+        return self.predict(texts, batch_size, prompt=self._prompts.of_side("document"), **kwargs)
 
     def similarity(
         self, queries: Strings | SparseVectors, documents: Strings | SparseVectors, batch_size: int | None = None
@@ -204,8 +217,17 @@ class BertSparseEncoder(Task):
     ) -> Any:
         """The loss of compared texts, as that of a `BertSentenceEncoder` of dot products; and the penalty."""
         compiled = functools.partial(super().compute_loss, x=x, training=training)
+        y_pred = self._with_queries(x, y, y_pred)
         loss = self._comparison.loss(compiled, y, y_pred, sample_weight)
         return loss + self._penalty_of(y, y_pred, training)
+
+    def _with_queries(self, x: Any, y: Any, y_pred: Any) -> Any:
+        """The vectors of a batch, those of the first text of each row by `query_weights` if there are some."""
+        if self.query_weights is None or not isinstance(y, dict):
+            return y_pred
+        ops, num_texts = keras.ops, keras.ops.shape(self._comparison.by_row(y, y_pred))[1]
+        is_query = ops.arange(ops.shape(y_pred)[0]) % num_texts == 0
+        return ops.where(is_query[:, None], _looked_up(self.get_layer("masked_lm_head"), x), y_pred)
 
     def _penalty_of(self, y: Any, y_pred: Tensor, training: bool) -> Any:
         """The penalty of a batch, which the metrics count too."""
@@ -214,7 +236,9 @@ class BertSparseEncoder(Task):
         is_there = ops.cast(y[TEXTS] != ABSENT, rows.dtype) if TEXTS in y else ops.ones_like(rows[..., 0])
         factor = ops.minimum(1.0, ops.square(step / max(1, self.warmup_steps))) if self.warmup_steps else 1.0
         penalty = self.document_penalty * _flops(rows[:, first:], is_there[:, first:])
-        penalty = factor * (penalty + (self.query_penalty * _flops(rows[:, :1], is_there[:, :1]) if first else 0.0))
+        if first and self.query_weights is None:
+            penalty += self.query_penalty * _flops(rows[:, :1], is_there[:, :1])
+        penalty = factor * penalty
         if training:
             step.assign_add(1.0)
         self._penalty.update_state(ops.stop_gradient(penalty))
@@ -225,6 +249,7 @@ class BertSparseEncoder(Task):
     @on_real_rows
     def compute_metrics(self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Any = None) -> dict[str, Any]:
         """The metrics for this kind of data, on the same values as the loss."""
+        y_pred = self._with_queries(x, y, y_pred)
         return self._comparison.metrics(super().compute_metrics, x, y, y_pred, sample_weight)
 
     def get_metrics_result(self) -> dict[str, Any]:
@@ -260,8 +285,7 @@ class BertSparseEncoder(Task):
 
     def serve_side(self, side: str, texts: Tensor) -> Any:
         """The weights of queries or documents, `side`, in graph: `(batch, vocabulary_size)`, the kept ones above 0."""
-        outputs = self.run(self.pipeline.prompted(self._prompts.by_name.get(side, "")).ids(texts))
-        outputs = tf.cast(outputs, tf.float32)
+        outputs = tf.cast(self._run_prompted(self._prompts.of_side(side), texts), tf.float32)
         if self.max_active_dims is None:
             return outputs
         weights, ids = tf.math.top_k(outputs, min(self.max_active_dims, outputs.shape[1]))
@@ -283,7 +307,12 @@ class BertSparseEncoder(Task):
 
     def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `token` and `weight`."""
-        return self.decode(self.run(self.pipeline.prompted(self._prompts.text(prompt)).ids(*texts)))
+        return self.decode(self._run_prompted(prompt, *texts))
+
+    def _run_prompted(self, prompt: str, *texts: Tensor) -> Any:
+        """The vectors of texts after a prompt, in graph."""
+        ids = self.pipeline.prompted(self._prompts.text(prompt)).ids(*texts)
+        return self.run(ids, self._prompts.part(prompt))
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""
@@ -291,12 +320,34 @@ class BertSparseEncoder(Task):
 
     def onnx_functions(self) -> onnx.Functions:
         """The signature `serving_default`, and one for each prompt."""
-        prompts = {name: functools.partial(self._onnx_answers, text) for name, text in self._prompts.by_name.items()}
+        prompts = {name: functools.partial(self._onnx_answers, name) for name in self._prompts.by_name}
         return {"serving_default": functools.partial(self._onnx_answers, None), **prompts}
 
     def _onnx_answers(self, prompt: str | None, model: onnx.OnnxModel, text: onnx.Tensor) -> dict[str, onnx.Answer]:
-        rows, names, graph = model.rows(text, prompt=prompt), self.preprocessor.tokenizer.readable_tokens(), model.graph
-        hidden = model.hidden(rows)
+        rows = model.rows(text, prompt=None if prompt is None else self._prompts.text(prompt))
+        names, graph = self.preprocessor.tokenizer.readable_tokens(), model.graph
+        is_query = self._prompts.part(prompt) is not None
+        values = self._onnx_queries(model, rows) if is_query else self._onnx_documents(model, rows)
+        most = (values > 0).cast(onnx.INT64).reduced("Sum", 1).reduced("Max").reshape(1)
+        most = most if self.max_active_dims is None else most.minimum(self.max_active_dims)
+        weights, ids = graph.add("TopK", values, most, outputs=[onnx.FLOAT, onnx.INT64], axis=-1)
+        tokens = graph.constant([*names, ""]).take((weights > 0).where(ids, len(names)))
+        return {"token": onnx.Answer(tokens, (None, None)), "weight": onnx.Answer(weights, (None, None))}
+
+    def _onnx_queries(self, model: onnx.OnnxModel, rows: onnx.Rows) -> onnx.Tensor:
+        """The weights of the tokens of queries, `(batch, vocabulary_size)`."""
+        graph, size = model.graph, len(self.preprocessor.tokenizer.readable_tokens())
+        num_rows, place = rows.ids.size(0), graph.range(rows.ids.size(1))
+        is_inside = (place > 0) & (place < rows.num_tokens.cast(onnx.INT64).column() - 1)
+        cells = is_inside.where(rows.ids, size) + (graph.range(num_rows) * (size + 1)).column()
+        cells, nothing = cells.reshape(-1), graph.range(num_rows * (size + 1)).filled(0.0, onnx.FLOAT)
+        is_there = nothing.scattered(cells, cells.filled(1.0, onnx.FLOAT)).reshape(num_rows, size + 1)
+        weights = keras.ops.convert_to_numpy(self.get_layer("masked_lm_head").queries.token_weights)
+        return is_there.slice(0, size, 1) * graph.constant(weights[:size], onnx.FLOAT)
+
+    def _onnx_documents(self, model: onnx.OnnxModel, rows: onnx.Rows) -> onnx.Tensor:
+        """The weights of the vocabulary, `(batch, vocabulary_size)`."""
+        names, graph, hidden = self.preprocessor.tokenizer.readable_tokens(), model.graph, model.hidden(rows)
         logits = onnx_logits(self.get_layer("masked_lm_head"), hidden.reshape(-1, hidden.size(2)))
         logits = logits.slice(0, len(names), 1).reshape(hidden.size(0), hidden.size(1), len(names))
         values = onnx.pooled(logits, rows.mask, "max") if self.pooling == "max" else logits
@@ -304,11 +355,12 @@ class BertSparseEncoder(Task):
             values = graph.add("Log", graph.add("Relu", values) + 1.0)
         if self.pooling == "sum":
             values = (values * rows.mask.cast(onnx.FLOAT).column(2)).reduced("Sum", 1)
-        most = (values > 0).cast(onnx.INT64).reduced("Sum", 1).reduced("Max").reshape(1)
-        most = most if self.max_active_dims is None else most.minimum(self.max_active_dims)
-        weights, ids = graph.add("TopK", values, most, outputs=[onnx.FLOAT, onnx.INT64], axis=-1)
-        tokens = graph.constant([*names, ""]).take((weights > 0).where(ids, len(names)))
-        return {"token": onnx.Answer(tokens, (None, None)), "weight": onnx.Answer(weights, (None, None))}
+        return values
+
+
+def _looked_up(head: Any, ids: Ids) -> Any:
+    """The vectors of queries that no encoder reads."""
+    return head.queries(ids["token_ids"], ids["padding_mask"])
 
 
 class _Penalty(keras.metrics.Mean):

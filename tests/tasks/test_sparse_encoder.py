@@ -311,6 +311,46 @@ def test_answers(encoder):
     assert by_name["serving_default"](tf.constant([""]))["token"].shape[0] == 1
 
 
+def test_queries_that_no_encoder_reads(make, reference, vocabulary, tmp_path):
+    encoder = make(query_weights="trained", query_penalty=0.5, document_penalty=0.0, prompts={"query": "film "})
+    weights = np.random.default_rng(2).uniform(0, 2, len(vocabulary)).astype("float32")
+    encoder.get_layer("masked_lm_head").queries.set_weights([weights])
+
+    def looked_up(texts):
+        rows = np.zeros((len(texts), len(weights)), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            ids = encoder.preprocessor.tokenizer.tokenize([f"film {text}"])[0].numpy()
+            row[ids] = weights[ids]
+        return rows
+
+    def as_rows(vectors):
+        return np.array([np.bincount(ids, own, len(weights)) for ids, own in vectors])
+
+    texts, documents = [*TEXTS, "good good [PAD]"], reference(encoder, OTHERS)
+    queries = encoder.encode_queries(texts, verbose=0)
+    np.testing.assert_array_equal(as_rows(queries), looked_up(texts))
+    by_name = {signature.name: signature.function for signature in encoder.signatures()}
+    served = by_name["query"](tf.constant(texts))
+    words = [[word for word, _ in row] for row in queries.words(encoder.preprocessor.tokenizer)]
+    assert [[token.decode() for token in row if token] for row in served["token"].numpy()] == words
+    # Without a prompt, the first texts of pairs are queries too.
+    scores = encoder.predict(([f"film {text}" for text in TEXTS], OTHERS), verbose=0)
+    np.testing.assert_allclose(scores, (looked_up(TEXTS) * documents).sum(axis=1), atol=1e-4)
+    encoder.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    first = [f"film {text}" for text in TEXTS]
+    logits = looked_up(TEXTS) @ documents.T
+    expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
+    logs = encoder.train_on_batch((first, OTHERS), return_dict=True)
+    assert logs["loss"] == pytest.approx(expected, abs=1e-4)  # no penalty of queries
+    changed = np.asarray(encoder.get_layer("masked_lm_head").queries.token_weights) != weights
+    assert set(np.flatnonzero(changed)) <= set(np.flatnonzero(looked_up(TEXTS).any(axis=0)))
+    assert changed.any()
+    encoder.save(tmp_path / "x.keras")
+    again = kbl.load_task(tmp_path / "x.keras")
+    found = [as_rows(model.encode_queries(texts, verbose=0)) for model in (encoder, again)]
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.slow
 def test_a_thousand_hostile_texts_through_the_saved_model(encoder, vocabulary, tmp_path):
     encoder.export(tmp_path / "model")
@@ -342,6 +382,7 @@ def test_a_thousand_hostile_texts_through_the_saved_model(encoder, vocabulary, t
         ({"query_penalty": -1.0}, "`query_penalty` must be at least 0"),
         ({"document_penalty": 2.0}, "`document_penalty` must be at least 0 and at most 1"),
         ({"warmup_steps": -1}, "`warmup_steps` must"),
+        ({"query_weights": "idf"}, r"`query_weights` must be one of \[None, 'trained', 'frozen'\]"),
         ({"default_prompt": "query"}, "`default_prompt` must be None or the name"),
     ],
     ids=str,

@@ -26,6 +26,7 @@ from keras_bert_layers.checkpoints.sentence_transformers.writer import (
     write_sparse_encoder,
 )
 from keras_bert_layers.checkpoints.weights.table import (
+    QUERY_ROWS,
     Layout,
     WeightRow,
     backbone_rows,
@@ -84,8 +85,9 @@ class HuggingFaceForm:
         is_bare = self._bert_class == "BertModel"
         pooled = family.has_pooler if is_bare else written.task is not None and written.task.pooled
         rows = (backbone_rows if pooled else encoder_rows)(written.config, written.backbone.parts)
-        # A dense layer of sentence-transformers has a file of its own.
-        self.rows: tuple[WeightRow, ...] = (*rows, *(() if is_bare else written.head))
+        # A dense layer of sentence-transformers has a file of its own, and so have weights of queries.
+        head = () if is_bare else [row for row in written.head if row not in QUERY_ROWS]
+        self.rows: tuple[WeightRow, ...] = (*rows, *head)
         name = str(written.name)
         self.loses_dropout = name in family.dropouts and family.dropouts[name] is None
         self.values = family.head_values(name, _values(written), written.config.dropout)

@@ -12,7 +12,7 @@ from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo
 from keras_bert_layers.checkpoints.weights.table import dense_projection_rows
 
-MODULES_FILE = "modules.json"
+MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
 MODEL_FILE = "config_sentence_transformers.json"
 ENCODER_FILE = "sentence_bert_config.json"
 TOKEN_VECTORS = "token_embeddings"
@@ -21,7 +21,10 @@ TOKEN_VECTORS = "token_embeddings"
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
 # PyLate's dense layer is the same as that of sentence-transformers.
 _PACKAGE = ("sentence_transformers.", "pylate.models.Dense.")
-_CHAIN = "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end; or Transformer, SpladePooling"
+_CHAIN = (
+    "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end; or Transformer, SpladePooling, of "
+    "which a Router with SparseStaticEmbedding for queries may be the side of documents"
+)
 _CURE = "Load the encoder alone with `load_backbone`, and add the rest in Keras."
 _ROUTER = (
     "Load one encoder alone: 'sparse_encoder' of `document_0_Transformer`, with the settings of its SpladePooling."
@@ -114,9 +117,14 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
 
 
 def dense_folders(root: Path) -> dict[str, Path]:
-    """The folders of the dense layers after the pooling, by the first part of their names in the table of weights."""
+    """The folders of the layers beside the encoder, by the first part of their names in the table of weights.
+
+    They are the dense layers after the pooling, and the weights of queries that are looked up.
+    """
     folders = [root / folder for kind, folder in read_modules(root) if kind == "Dense"]
-    return {f"dense.{index}" if index else "dense": folder for index, folder in enumerate(folders)}
+    found = {f"dense.{index}" if index else "dense": folder for index, folder in enumerate(folders)}
+    kind, folder = next(iter(read_modules(root, "query")), ("", ""))
+    return {"queries": root / folder, **found} if kind == "SparseStaticEmbedding" else found
 
 
 def other_chain(root: Path, kinds: list[str]) -> CheckpointError:
@@ -125,8 +133,11 @@ def other_chain(root: Path, kinds: list[str]) -> CheckpointError:
     return CheckpointError(f"{root / MODULES_FILE}: the modules must be {_CHAIN}. Received: {kinds}. {cure}")
 
 
-def read_modules(root: Path) -> list[tuple[str, str]]:
-    """Class name and folder of each module, in order; none without a `modules.json`."""
+def read_modules(root: Path, side: str = "document") -> list[tuple[str, str]]:
+    """Class name and folder of each module, in order; none without a `modules.json`.
+
+    Of a Router whose queries are looked up, they are the modules of a side, "query" or "document".
+    """
     path = root / MODULES_FILE
     modules = json_file.read_json(path) if path.is_file() else []
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
@@ -142,7 +153,23 @@ def read_modules(root: Path) -> list[tuple[str, str]]:
         if not json_file.is_file_name(folder):
             raise CheckpointError(f"{path}: a module's path must be a folder of the checkpoint. Received: {folder!r}.")
         found.append((kind.rpartition(".")[2], folder))
-    return found
+    sides = _sides(root / folder / ROUTER_FILE) if [kind for kind, _ in found] == ["Router"] else {}
+    is_looked_up = [kind for kind, _ in sides.get("query", ())] == ["SparseStaticEmbedding"]
+    return [(kind, f"{folder}/{own}".strip("/")) for kind, own in sides[side]] if is_looked_up else found
+
+
+def _sides(path: Path) -> dict[str, list[tuple[str, str]]]:
+    """Class name and folder of the modules of queries and documents of a Router."""
+    values = json_file.optional_json(path)
+    types, found = json_file.check_object(path, "types", values.get("types") or {}), {}
+    for side, folders in json_file.check_object(path, "structure", values.get("structure") or {}).items():
+        known = [folder for folder in folders if json_file.is_file_name(folder) and isinstance(types.get(folder), str)]
+        if side not in SIDES or known != folders or not all(types[name].startswith(_PACKAGE) for name in known):
+            received = json_file.shown(folders)
+            rule = "`structure` must have the folders of modules of sentence_transformers, of 'query' and 'document'"
+            raise CheckpointError(f"{path}: {rule}. Received: {side!r}: {received}.")
+        found[side] = [(types[folder].rpartition(".")[2], folder) for folder in known]
+    return found if len(found) == len(SIDES) else {}
 
 
 def _chooses_adapters(root: Path, kind: str, folder: object) -> bool:
@@ -312,10 +339,10 @@ def encoder_heads(root: Path, *, hidden_dim: int) -> tuple[TrainedHead, ...]:
 
 
 class DenseTensors:
-    """The tensors of a dense layer of sentence-transformers, with a bias of zeros if it was made without a bias.
+    """The tensors of a layer beside the encoder, of a dense one with a bias of zeros if it was made without a bias.
 
     Args:
-        stored: the tensors of its file: `linear.weight`, and `linear.bias` if it has one.
+        stored: the tensors of its file: `linear.weight`, and `linear.bias` if it has one; or `weight`, of queries.
     """
 
     def __init__(self, stored: TensorFile):
@@ -328,4 +355,7 @@ class DenseTensors:
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor as float32, in its stored shape."""
         is_stored = name in self._stored.infos
-        return self._stored.read(name) if is_stored else np.zeros(self.infos[name].shape, np.float32)
+        values = self._stored.read(name) if is_stored else np.zeros(self.infos[name].shape, np.float32)
+        if name == "weight" and values.min(initial=0) < 0:
+            raise CheckpointError(f"{name}: the weights of queries must be at least 0. Received: {values.min()}.")
+        return values

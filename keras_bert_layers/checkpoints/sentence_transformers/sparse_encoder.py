@@ -19,8 +19,10 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     read_modules,
     read_prompts,
 )
+from keras_bert_layers.checkpoints.weights.table import QUERY_ROWS, WeightRow
 
 _CHAIN = ["Transformer", "SpladePooling"]
+_TOKENIZER_FILE = "tokenizer.json"
 
 
 def is_sparse_encoder(root: Path) -> bool:
@@ -50,6 +52,11 @@ def sparse_encoder_heads(root: Path, heads: Iterable[TrainedHead]) -> tuple[Trai
         "activation": values.get("activation_function", "relu"),
         **read_prompts(root),
     }
+    rows: tuple[WeightRow, ...] = ()
+    for kind, folder in read_modules(root, "query"):
+        if kind == "SparseStaticEmbedding":
+            options["query_weights"] = _query_weights(root / folder, root / modules[0][1])
+            rows = QUERY_ROWS
     most = json_file.optional_json(root / MODEL_FILE).get("max_active_dims")
     if most is not None:
         options["max_active_dims"] = json_file.check_integer(root / MODEL_FILE, "max_active_dims", most, least=1)
@@ -57,5 +64,19 @@ def sparse_encoder_heads(root: Path, heads: Iterable[TrainedHead]) -> tuple[Trai
     masked = next((head for head in heads if head.name == "masked_lm"), None)
     if masked is None:
         raise CheckpointError(f"{root}: the weights must hold the head of a masked language model.")
-    own = dataclasses.replace(masked, name="sparse_encoder", options={**masked.options, **options}, stated=True)
-    return own, *heads
+    values = {"options": {**masked.options, **options}, "rows": (*masked.rows, *rows), "stated": True}
+    return dataclasses.replace(masked, name="sparse_encoder", **values), *heads
+
+
+def _query_weights(folder: Path, encoder: Path) -> str:
+    """How the weights of queries are trained; CheckpointError if they are not those of the encoder's tokens."""
+    path = folder / "config.json"
+    values = module_config(path, "query weights")
+    cure = "Save the model with sentence-transformers 5.1 or newer, which writes them as a tensor."
+    json_file.check_one_of(path, "path", values.get("path"), (None,), cure)
+    own, other = (json_file.optional_json(place / _TOKENIZER_FILE) for place in (folder, encoder))
+    for key in ("normalizer", "pre_tokenizer", "model") if own and other else ():
+        if own.get(key) != other.get(key):
+            rule = f"`{key}` must be that of the encoder's {encoder / _TOKENIZER_FILE}, as both share one vocabulary"
+            raise CheckpointError(f"{folder / _TOKENIZER_FILE}: {rule}.")
+    return "frozen" if json_file.check_boolean(path, "frozen", values.get("frozen", False)) else "trained"

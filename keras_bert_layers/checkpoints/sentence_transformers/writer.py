@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,11 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     MODEL_FILE,
     MODULES_FILE,
     POOLING_FLAGS,
+    ROUTER_FILE,
     TOKEN_VECTORS,
     written_activation,
 )
-from keras_bert_layers.checkpoints.weights.table import TOKEN_PROJECTION_ROWS, Layout, dense_projection_rows
+from keras_bert_layers.checkpoints.weights.table import QUERY_ROWS, TOKEN_PROJECTION_ROWS, Layout, dense_projection_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 if TYPE_CHECKING:
@@ -78,14 +80,40 @@ def write_sentence_transformers(directory: Path, model: keras.Model, *, max_leng
 
 
 def write_sparse_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
-    """Writes the files beside a masked language model; releases from 5.0 on read them. Arguments as above."""
+    """Writes the files beside a masked language model; releases from 5.0 on read them. Arguments as above.
+
+    A model whose queries are looked up has a Router of two sides, which copies the tokenizer's files.
+    """
     (directory / "1_SpladePooling").mkdir()
     values = {"pooling_strategy": model.pooling, "activation_function": model.activation}
     values["word_embedding_dimension"] = model.output.shape[-1]
     write_json(directory / "1_SpladePooling" / "config.json", values)
     settings = {"model_type": "SparseEncoder", "similarity_fn_name": "dot", "max_active_dims": model.max_active_dims}
     modules = [(f"{_SPARSE_MODULE}.MLMTransformer", ""), (f"{_SPARSE_MODULE}.SpladePooling", "1_SpladePooling")]
+    if model.query_weights is not None:
+        _write_queries(directory, model, modules)
+        modules = [("sentence_transformers.models.Router", "")]
     _write_chain(directory, modules, model, _encoder_settings(max_length), settings)
+
+
+def _write_queries(directory: Path, model: keras.Model, modules: Sequence[tuple[str, str]]) -> None:
+    """Writes the weights of queries that no encoder reads, with the tokenizer, and the Router of both sides."""
+    size = None if model.preprocessor is None else model.preprocessor.tokenizer.vocabulary_size()
+    if size != model.output.shape[-1]:
+        rule = f"have as many tokens as the model, {model.output.shape[-1]}, which is what sentence-transformers takes"
+        raise ValueError(checks.message("save_huggingface", "model.preprocessor.tokenizer", rule, size))
+    folder = "query_0_SparseStaticEmbedding"
+    (directory / folder).mkdir()
+    for path in directory.glob("*token*"):
+        shutil.copyfile(path, directory / folder / path.name)
+    write_json(directory / folder / "config.json", {"frozen": model.query_weights == "frozen"})
+    written = WrittenModel(model, Layout.HUGGINGFACE, owner="save_huggingface")
+    tensors = written.tensors(QUERY_ROWS, lambda name: name.removeprefix("queries."))
+    write_safetensors(directory / folder / "model.safetensors", tensors)
+    types = {folder: kind for kind, folder in modules} | {folder: f"{_SPARSE_MODULE}.SparseStaticEmbedding"}
+    structure = {"query": [folder], "document": [folder for _, folder in modules]}
+    parameters = {"default_route": "document", "allow_empty_key": True}
+    write_json(directory / ROUTER_FILE, {"types": types, "structure": structure, "parameters": parameters})
 
 
 def write_multi_vector_encoder(directory: Path, model: keras.Model, *, max_length: int | None) -> None:

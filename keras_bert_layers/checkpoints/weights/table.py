@@ -306,6 +306,9 @@ def dense_projection_rows(count: int) -> tuple[WeightRow, ...]:
     return tuple(row for ours, theirs in names[:count] for row in _layer(_DENSE, ours, None, None, f"{theirs}.linear"))
 
 
+# The weights of queries that no encoder reads, in a file of their own in sentence-transformers.
+QUERY_ROWS = (WeightRow("queries/token_weights", huggingface=StoredWeight("queries.weight")),)  # [V]
+
 # The dense layer of a multi-vector encoder has no bias.
 TOKEN_PROJECTION_ROWS = dense_projection_rows(1)[:1]  # [H, W]
 

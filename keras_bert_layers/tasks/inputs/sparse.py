@@ -24,16 +24,23 @@ class SparseInputs(ComparedInputs):
 
     #: How many weights of a text are kept, the largest ones; None for all.
     max_active_dims: int | None = None
+    #: The part of the task that queries go through; None for the whole task.
+    query_part: str | None = None
     answer_fill = 0
 
     def outputs(self, columns: Columns, run: Callable[..., Any]) -> np.ndarray:
         """The sparse rows of a block of texts, or the dot products of a block of pairs."""
         refuse_negatives(self.owner, columns)
         run = functools.partial(run, keep=functools.partial(sparse_rows, most=self.max_active_dims))
-        rows = Inputs.outputs(self, columns, run)
         if not isinstance(columns, tuple):
-            return rows
-        return np.array([dot(*pair) for pair in zip(rows[0::2], rows[1::2], strict=True)], np.float32)
+            return Inputs.outputs(self, columns, run)
+        if self.query_part is None:
+            rows = Inputs.outputs(self, columns, run)
+            queries, documents = rows[0::2], rows[1::2]
+        else:
+            first = self.prompted(self.prompt, self.query_part)
+            queries, documents = Inputs.outputs(first, columns[0], run), Inputs.outputs(self, columns[1], run)
+        return np.array([dot(*pair) for pair in zip(queries, documents, strict=True)], np.float32)
 
     def join(self, blocks: list[Any]) -> Any:
         """`SparseVectors`, or dot products."""

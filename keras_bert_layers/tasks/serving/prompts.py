@@ -25,6 +25,7 @@ class Prompts:
         prompts: name -> text; None for none.
         default: the name of the prompt that applies where none is given; None for no prompt.
         adapters: the names of the backbone's adapters, which a prompt of the same name uses.
+        parts: the names of parts of the task, which a prompt of the same name uses.
 
     Raises:
         TypeError: names or texts that are not strings.
@@ -32,9 +33,14 @@ class Prompts:
     """
 
     def __init__(
-        self, owner: str, prompts: Mapping[str, str] | None, default: str | None = None, adapters: Collection[str] = ()
+        self,
+        owner: str,
+        prompts: Mapping[str, str] | None,
+        default: str | None = None,
+        adapters: Collection[str] = (),
+        parts: Collection[str] = (),
     ):
-        self._owner, self._adapters = owner, adapters
+        self._owner, self._adapters, self._parts = owner, adapters, parts
         self.by_name = {} if prompts is None else dict(prompts)
         self.default = default
         if not all(isinstance(part, str) for parts in self.by_name.items() for part in parts):
@@ -69,7 +75,9 @@ class Prompts:
         return prompt if prompt in self._adapters and prompt in self.by_name else None
 
     def part(self, prompt: str | None = None) -> str | None:
-        """The part of the task with the prompt's adapter; None for the whole task, which has that of the default."""
+        """The part of the task that a prompt uses; None for the whole task, which has the adapter of the default."""
+        if prompt in self._parts:
+            return prompt
         adapter = self.adapter(prompt)
         index = list(self._adapters).index(adapter) if adapter else "none"
         return None if adapter == self.adapter() else f"adapter_{index}"

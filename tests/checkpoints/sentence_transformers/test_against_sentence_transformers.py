@@ -1,6 +1,7 @@
 """Directories of sentence-transformers read here, and ours read there, with equal outputs."""
 
 import contextlib
+import dataclasses
 import json
 import warnings
 
@@ -94,6 +95,7 @@ SPARSE = {
     "sum": {"pooling": "sum", "activation": "log1p_relu"},
     "few": {"max_active_dims": 3, "tie_weights": False},
     "prompts": {"prompts": PROMPTS, "default_prompt": "other"},
+    "looked up": {"query_weights": "frozen", "prompts": PROMPTS},
 }
 
 
@@ -106,9 +108,16 @@ def as_matrix(vectors):
 
 @pytest.mark.parametrize("name", SPARSE)
 def test_sparse_encoders_both_ways(peer, our_models, tmp_path, name):
-    task = BertSparseEncoder(BertBackbone(our_models.CONFIG), preprocessor=our_models.preprocessor(), **SPARSE[name])
-    save_huggingface(our_models.randomised(task), tmp_path / "ours")
+    preprocessor, config = our_models.preprocessor(), our_models.CONFIG
+    if name == "looked up":  # sentence-transformers has a weight for each token of the tokenizer
+        config = dataclasses.replace(config, vocabulary_size=preprocessor.tokenizer.vocabulary_size())
+    task = our_models.randomised(BertSparseEncoder(BertBackbone(config), preprocessor=preprocessor, **SPARSE[name]))
+    if name == "looked up":
+        task.get_layer("masked_lm_head").queries.set_weights([np.linspace(0, 2, config.vocabulary_size)])
+    save_huggingface(task, tmp_path / "ours")
     texts = [*our_models.TEXTS, "", "a [MASK] film"]
+    if name == "looked up":  # there, a query may have two more tokens, as it has no [CLS] and [SEP]
+        texts[2] = texts[2][:20]
     with foreign_warnings():
         model = peer.SparseEncoder(str(tmp_path / "ours"), device="cpu")
         theirs = [
@@ -119,6 +128,7 @@ def test_sparse_encoders_both_ways(peer, our_models, tmp_path, name):
         model.save_pretrained(str(tmp_path / "theirs"))
     again = load_task(tmp_path / "theirs")
     assert (again.max_active_dims, again.default_prompt) == (task.max_active_dims, task.default_prompt)
+    assert again.query_weights == task.query_weights
     for ours in (task, again):
         encodings = (ours.predict, ours.encode_queries, ours.encode_documents)
         for encode, expected in zip(encodings, theirs, strict=True):

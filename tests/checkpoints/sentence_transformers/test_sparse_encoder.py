@@ -1,9 +1,11 @@
 """Directories of sentence-transformers' `SparseEncoder`: written, read, refused; and masked language models."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from keras_bert_layers import BertBackbone, BertSparseEncoder, load_task, save_huggingface
 from keras_bert_layers.checkpoints import CheckpointError
@@ -24,7 +26,7 @@ def written(our_models, tmp_path):
     return task, save_huggingface(task, tmp_path / "x")
 
 
-def change(path, **values):
+def change(path, /, **values):
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}), "utf-8")
 
 
@@ -91,11 +93,83 @@ def test_other_settings_are_refused(written, file, values, message):
         load_task(written[1])
 
 
+@pytest.fixture
+def looked_up(our_models, tmp_path):
+    options = {"query_weights": "frozen", "preprocessor": our_models.preprocessor()}
+    size = options["preprocessor"].tokenizer.vocabulary_size()
+    config = dataclasses.replace(our_models.CONFIG, vocabulary_size=size)
+    task = our_models.randomised(BertSparseEncoder(BertBackbone(config), **options))
+    task.get_layer("masked_lm_head").queries.set_weights([np.linspace(0, 2, size)])
+    return task, save_huggingface(task, tmp_path / "x")
+
+
+def test_more_weights_than_tokens_are_not_written(our_models, tmp_path):
+    options = {"query_weights": "frozen", "preprocessor": our_models.preprocessor()}
+    with pytest.raises(ValueError, match="must have as many tokens as the model, 23"):
+        save_huggingface(BertSparseEncoder(BertBackbone(our_models.CONFIG), **options), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("in_folders", [False, True])
+def test_queries_that_no_encoder_reads(looked_up, our_models, in_folders):
+    task, directory = looked_up
+    if in_folders:  # as sentence-transformers writes it
+        path, folder = directory / "router_config.json", "document_0_MLMTransformer"
+        (directory / folder).mkdir()
+        for file in directory.glob("*"):
+            if file.is_file() and file.name not in ("modules.json", "config_sentence_transformers.json", path.name):
+                file.rename(directory / folder / file.name)
+        router = json.loads(path.read_text("utf-8"))
+        types = {name or folder: kind for name, kind in router["types"].items()}
+        structure = {side: [name or folder for name in names] for side, names in router["structure"].items()}
+        change(path, types=types, structure=structure)
+    again = load_task(directory)
+    assert again.query_weights == "frozen"
+    for encode in ("encode_queries", "encode_documents"):
+        own, other = (getattr(model, encode)(our_models.TEXTS, verbose=0) for model in (task, again))
+        np.testing.assert_array_equal(own.token_ids, other.token_ids)
+        np.testing.assert_array_equal(own.weights, other.weights)
+
+
+_QUERIES = "query_0_SparseStaticEmbedding"
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "message"),
+    [
+        (f"{_QUERIES}/config.json", {"path": "idf.json"}, "(?s)`path` must be None.*writes them as a tensor"),
+        (f"{_QUERIES}/config.json", {"frozen": "yes"}, "`frozen` must"),
+        (f"{_QUERIES}/tokenizer.json", {"normalizer": None}, "`normalizer` must be that of the encoder's"),
+        ("router_config.json", {"structure": {"query": ["../x"], "document": [""]}}, "must have the folders"),
+        ("router_config.json", {"structure": {"query": [_QUERIES], "image": [""]}}, "of 'query' and 'document'"),
+        ("router_config.json", {"structure": {"query": [_QUERIES]}}, r"Received: \['Router'\]"),
+        (
+            "router_config.json",
+            {"types": {_QUERIES: "os.system", "": "x", "1_SpladePooling": "y"}},
+            "must have the fold",
+        ),
+    ],
+    ids=str,
+)
+def test_other_sides_are_refused(looked_up, file, values, message):
+    change(looked_up[1] / file, **values)
+    with pytest.raises(CheckpointError, match=message):
+        load_task(looked_up[1])
+
+
+def test_weights_of_queries_below_0_are_refused(looked_up, our_models):
+    path = looked_up[1] / _QUERIES / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    safetensors.numpy.save_file({"weight": tensors["weight"] - 1}, path)
+    with pytest.raises(CheckpointError, match="weights of queries must be at least 0"):
+        load_task(looked_up[1])
+
+
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
         (["Router"], r"Received: \['Router'\]. Load one encoder alone.*`document_0_Transformer`"),
-        (["Transformer", "SpladePooling", "Normalize"], r"or Transformer, SpladePooling. Received: \['Transformer'"),
+        (["Transformer", "SpladePooling", "Normalize"], r"or Transformer, SpladePooling, .*Received: \['Transformer'"),
         (["Transformer", "Pooling", "SparseAutoEncoder"], "Received.*'SparseAutoEncoder'"),
     ],
     ids=str,

@@ -31,7 +31,9 @@ CASES = {
     "vectors": lambda b, p: kbl.BertSentenceEncoder(b, preprocessor=p, pooling=["lasttoken", "weightedmean"]),
     "search": lambda b, p: kbl.BertDualEncoder(b, preprocessor=p, prompts={"query": "good "}),
     "sparse vectors": lambda b, p: kbl.BertSparseEncoder(b, preprocessor=p, prompts={"query": "good "}),
-    "sums": lambda b, p: kbl.BertSparseEncoder(b, "sum", activation="log1p_relu", max_active_dims=3, preprocessor=p),
+    "sums": lambda b, p: kbl.BertSparseEncoder(
+        b, "sum", activation="log1p_relu", max_active_dims=3, query_weights="frozen", preprocessor=p
+    ),
     **{
         f"token vectors, {expansion}": lambda b, p, expansion=expansion: kbl.BertMultiVectorEncoder(
             b, 5, query_length=12, query_expansion=expansion, skiplist=["bad", "."], preprocessor=p, prompts=SIDES
@@ -57,7 +59,8 @@ def made(case, backbone, preprocessor):
     task, generator = CASES[case](backbone, preprocessor), np.random.default_rng(3)
     for weight in task.weights:
         if any(part in weight.path for part in ("head/", "conditional")) and "gamma" not in weight.path:
-            weight.assign(generator.normal(size=weight.shape) * 0.7)
+            values = generator.normal(size=weight.shape) * 0.7
+            weight.assign(np.abs(values) if weight.constraint else values)
     return task
 
 
