@@ -1,9 +1,9 @@
-"""`RetrievalEvaluator`: nDCG, reciprocal rank and recall of a search, after each epoch or of any ranking."""
+"""`RetrievalEvaluator`: nDCG, reciprocal rank, recall and more of a search, after each epoch or of any ranking."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -21,11 +21,10 @@ from keras_bert_layers.tasks.task import Task
 
 OWNER = "RetrievalEvaluator"
 MEASURES = ("ndcg@10", "mrr@10", "recall@100")
-NUM_BEST, NUM_FOUND = 10, 100
 
 
 class RetrievalEvaluator(keras.callbacks.Callback):
-    """Measures a search: nDCG@10, the reciprocal rank in the first 10, and recall@100, as trec_eval defines them.
+    """Measures a search: nDCG@10, the reciprocal rank in the first 10, recall@100 and others, as trec_eval does.
 
     Called with a task, it ranks all documents for each judged query and returns the means of the measures over these
     queries. It is a callback of `fit` too: `callbacks=[evaluator, EarlyStopping("val_ndcg@10", mode="max")]` measures
@@ -47,11 +46,16 @@ class RetrievalEvaluator(keras.callbacks.Callback):
             document has 0 in all measures.
         candidates: query id -> document ids, or document id -> score as `search` and `bm25_search` return: the only
             documents that are ranked for this query, as in re-ranking. None ranks all.
+        measures: their names, of the first k documents: `"ndcg@k"`; `"mrr@k"`, one over the rank of the first relevant
+            document; `"recall@k"`; `"precision@k"`; `"map@k"`, the precision at each relevant document, summed and
+            divided by the number of all relevant ones; `"accuracy@k"`, 1 if a relevant document is among them
+            (trec_eval's success).
         name: put before the names in the logs: `"val_dev_ndcg@10"` for `"dev"`.
         verbose: Keras's progress bar while texts are encoded.
 
     Raises:
-        ValueError: a judged query or a candidate that has no text; no judged document is in `documents`.
+        ValueError: a judged query or a candidate that has no text; no judged document is in `documents`; a measure of
+            another name.
 
     Examples:
         >>> evaluator = RetrievalEvaluator({"q": "cat?"}, {"a": "A cat.", "b": "Rain."}, {"q": {"a": 1}})
@@ -59,8 +63,8 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         0.5
 
     References:
-        https://github.com/usnistgov/trec_eval, `m_ndcg_cut.c`, `m_recip_rank.c`, `m_recall.c`; Järvelin and Kekäläinen
-        2002, Cumulated gain-based evaluation of IR techniques.
+        https://github.com/usnistgov/trec_eval, `m_ndcg_cut.c`, `m_recip_rank.c`, `m_recall.c`, `m_map_cut.c`, `m_P.c`,
+        `m_success.c`; Järvelin and Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques.
     """
 
     def __init__(
@@ -70,12 +74,14 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         judgements: Mapping[Hashable, Mapping[Hashable, float]],
         *,
         candidates: Mapping[Hashable, Collection[Hashable]] | None = None,
+        measures: Sequence[str] = MEASURES,
         name: str = "",
         verbose: str | int = 0,
     ):
         super().__init__()
         if not any(document in documents for grades in judgements.values() for document in grades):
             raise ValueError(checks.message(OWNER, "documents", "hold a judged document", next(iter(documents), None)))
+        self.measures = {name: _measure(name) for name in measures}
         self.name = checks.instance(OWNER, "name", name, str)
         self.verbose = verbose
         self.judgements = judgements
@@ -96,13 +102,18 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         prefix = f"val_{self.name}_" if self.name else "val_"
         logs.update({prefix + measure: value for measure, value in self(self.model).items()})
 
-    def search(self, task: Task, *, top_k: int = NUM_FOUND) -> dict[Hashable, dict[Hashable, float]]:
+    @property
+    def _depth(self) -> int:
+        """How many documents the measures look at."""
+        return max((depth for _, depth in self.measures.values()), default=1)
+
+    def search(self, task: Task, *, top_k: int | None = None) -> dict[Hashable, dict[Hashable, float]]:
         """The best documents for each judged query, as a task ranks them.
 
         Args:
             task: a `BertSentenceEncoder`, `BertStaticEncoder`, `BertDualEncoder`, `BertSparseEncoder` or
                 `BertCrossEncoder`.
-            top_k: how many documents to return for each query, at most.
+            top_k: how many documents to return for each query, at most; None for as many as the measures look at.
 
         Returns:
             Query id -> document id -> score, the best document first.
@@ -111,7 +122,7 @@ class RetrievalEvaluator(keras.callbacks.Callback):
             TypeError: another task.
             ValueError: a cross-encoder without `candidates`; `top_k` below 1.
         """
-        checks.positive_integer(OWNER, "top_k", top_k)
+        top_k = checks.positive_integer(OWNER, "top_k", self._depth if top_k is None else top_k)
         if isinstance(task, BertCrossEncoder):
             scores = self._by_pairs(task)
         elif isinstance(task, Encoder | BertSparseEncoder | BertMultiVectorEncoder):
@@ -126,16 +137,15 @@ class RetrievalEvaluator(keras.callbacks.Callback):
         Judged queries that are not in the ranking have 0 in all measures.
         """
         rows = [self._measured(grades, ranking.get(query, {})) for query, grades in self.judgements.items()]
-        return dict(zip(MEASURES, np.mean(rows, axis=0).tolist(), strict=True))
+        return dict(zip(self.measures, np.mean(rows, axis=0).tolist(), strict=True))
 
     def _measured(self, grades: Mapping[Hashable, float], scores: Mapping[Hashable, float]) -> list[float]:
         """The measures of one query."""
-        gains = [max(0.0, float(grades.get(document, 0))) for document in ranked(scores, NUM_FOUND)]
+        gains = [max(0.0, float(grades.get(document, 0))) for document in ranked(scores, self._depth)]
         ideal = sorted((float(grade) for grade in grades.values() if grade > 0), reverse=True)
         if not ideal:
-            return [0.0] * len(MEASURES)
-        first = next((1 / rank for rank, gain in enumerate(gains[:NUM_BEST], start=1) if gain > 0), 0.0)
-        return [_discounted(gains) / _discounted(ideal), first, sum(gain > 0 for gain in gains) / len(ideal)]
+            return [0.0] * len(self.measures)
+        return [kind(gains[:depth], ideal, depth) for kind, depth in self.measures.values()]
 
     def _by_vectors(self, task: Any, top_k: int) -> list[dict[Hashable, float]]:
         """Document id -> score, for each query."""
@@ -170,5 +180,30 @@ def _texts(argument: str, texts: Mapping[Hashable, str], wanted: Collection[Hash
 
 
 def _discounted(gains: list[float]) -> float:
-    """The discounted cumulated gain of the first documents."""
-    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains[:NUM_BEST], start=1))
+    """The discounted cumulated gain of documents in their order."""
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+def _ranks(gains: list[float]) -> list[int]:
+    """The ranks of relevant documents, from 1."""
+    return [rank for rank, gain in enumerate(gains, start=1) if gain > 0]
+
+
+# Of the gains of the first k documents, the gains of all relevant ones in falling order, and k.
+_KINDS: dict[str, Callable[[list[float], list[float], int], float]] = {
+    "ndcg": lambda gains, ideal, depth: _discounted(gains) / _discounted(ideal[:depth]),
+    "mrr": lambda gains, ideal, depth: 1 / min(_ranks(gains), default=math.inf),
+    "recall": lambda gains, ideal, depth: len(_ranks(gains)) / len(ideal),
+    "precision": lambda gains, ideal, depth: len(_ranks(gains)) / depth,
+    "map": lambda gains, ideal, depth: sum(n / rank for n, rank in enumerate(_ranks(gains), start=1)) / len(ideal),
+    "accuracy": lambda gains, ideal, depth: float(bool(_ranks(gains))),
+}
+
+
+def _measure(name: str) -> tuple[Callable[[list[float], list[float], int], float], int]:
+    """The function of a measure, and how many documents it looks at."""
+    kind, _, depth = str(name).partition("@")
+    if kind not in _KINDS or not depth.isascii() or not depth.isdigit() or int(depth) < 1:
+        rule = f"be names of {list(_KINDS)} with a number of documents"
+        raise ValueError(checks.message(OWNER, "measures", rule, name, 'Such as `"ndcg@10"`.'))
+    return _KINDS[kind], int(depth)

@@ -56,20 +56,20 @@ def random_case(seed):
 def test_measures_of_trec_eval(seed):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     documents, judgements, ranking = random_case(seed)
-    evaluator = RetrievalEvaluator(dict.fromkeys(judgements, "a"), documents, judgements)
+    measures = ["ndcg@10", "mrr@10", "recall@100", "map@20", "precision@5", "accuracy@3", "ndcg@7", "map@150"]
+    evaluator = RetrievalEvaluator(dict.fromkeys(judgements, "a"), documents, judgements, measures=measures)
     # Its ties are by the greater id, ours by the lesser one, so it is given ranks.
     ranks = {
         query: {name: -float(rank) for rank, name in enumerate(sorted(own, key=lambda name: (-own[name], name)))}
         for query, own in ranking.items()
     }
     first = {query: {name: rank for name, rank in own.items() if rank > -10} for query, own in ranks.items()}
-    theirs = pytrec_eval.RelevanceEvaluator(judgements, {"ndcg_cut.10", "recall.100"}).evaluate(ranks)
+    names = {"ndcg_cut.7,10", "recall.100", "map_cut.20,150", "P.5", "success.3"}
+    theirs = pytrec_eval.RelevanceEvaluator(judgements, names).evaluate(ranks)
     reciprocal = pytrec_eval.RelevanceEvaluator(judgements, {"recip_rank"}).evaluate(first)
-    wanted = {
-        "ndcg@10": np.mean([row["ndcg_cut_10"] for row in theirs.values()]),
-        "mrr@10": np.mean([row["recip_rank"] for row in reciprocal.values()]),
-        "recall@100": np.mean([row["recall_100"] for row in theirs.values()]),
-    }
+    keys = ["ndcg_cut_10", "recip_rank", "recall_100", "map_cut_20", "P_5", "success_3", "ndcg_cut_7", "map_cut_150"]
+    rows = [{**row, **reciprocal[query]} for query, row in theirs.items()]
+    wanted = {name: np.mean([row[key] for row in rows]) for name, key in zip(measures, keys, strict=True)}
     assert evaluator.measure(ranking) == pytest.approx(wanted, abs=TOLERANCE)
 
 
@@ -153,6 +153,9 @@ def test_errors(encoder, new_backbone, preprocessor):
         evaluator(BertClassifier(new_backbone(), 2, preprocessor=preprocessor))
     with pytest.raises(ValueError, match="`candidates` must be given for a cross-encoder"):
         evaluator(BertCrossEncoder(new_backbone(), preprocessor))
+    for measure in ("ndcg", "bleu@10", "map@0", "map@x"):
+        with pytest.raises(ValueError, match="`measures` must be names of"):
+            RetrievalEvaluator(QUERIES, DOCUMENTS, JUDGEMENTS, measures=[measure])
     with pytest.raises(ValueError, match="`top_k` must be at least 1"):
         evaluator.search(encoder, top_k=0)
     with pytest.raises(ValueError, match="`queries` must hold the text of 'q7'"):
