@@ -190,6 +190,16 @@ class RowFeatures:
             given[name] = values[:, None]
         return tf.ensure_shape(tf.cast(self.space(given), tf.float32), [None, self.width])
 
+    def missing(self) -> Any:
+        """The encoded features of a row without any value, float32 `[1, F]`, in graph."""
+        return self(*(self.checked(name, [None], 0) for name in self.names))
+
+    def by_column(self, scores: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The columns and crosses in the order of their features, and the sums of the scores `(F,)` of each."""
+        names = [*sorted(self.names), *sorted(cross.name for cross in self.space.crosses)]
+        numbers = np.repeat(np.arange(len(names)), [part.shape[-1] for part in self.space.concat.input])
+        return names, np.bincount(numbers, scores)
+
 
 def _is_adapted(space: Any) -> bool:
     try:
