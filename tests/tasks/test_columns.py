@@ -13,6 +13,7 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers import BertClassifier, checkpoints
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.cli.rest_model import SavedModelRestModel
 from keras_bert_layers.tasks import distill
 from keras_bert_layers.tasks.feeding.streams import from_table
 from keras_bert_layers.tasks.inputs.row_features import RowFeatures
@@ -313,6 +314,8 @@ def test_a_saved_model_takes_an_input_for_each_column(classifier, exported):
     found = served["serving_default"](**request)
     np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=TOLERANCE)
     assert [label.decode() for label in found["label"].numpy()] == expected["label"].tolist()
+    requests = dict(SavedModelRestModel(exported, name="columns", version=1).examples())
+    assert requests["token_ids"]["columns"].shape == (3, 41)
     ids = served["tokenize"](**request)
     logits = served["token_ids"](**ids)["logits"]
     np.testing.assert_allclose(keras.ops.softmax(logits), expected["probabilities"], atol=TOLERANCE)

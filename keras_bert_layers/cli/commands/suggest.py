@@ -116,7 +116,8 @@ def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
 def _about_columns(chosen: Chosen, labels: list[str]) -> Iterator[str]:
     """The columns, and the labels."""
     others = f"; not read: {', '.join(chosen.others)}" if chosen.others else ""
-    yield f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{others}"
+    beside = f"; beside them: {', '.join(chosen.beside)}" if chosen.beside else ""
+    yield f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{beside}{others}"
     if not labels:
         yield "labels: none found; name their column by --label"
     elif chosen.kind == "number":
@@ -205,6 +206,7 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
     if chosen is not None:
         words += ["--text", chosen.text, *(["--label", chosen.label] if chosen.label else [])]
         words += ["--labels", "number"] if chosen.kind == "number" else []
+        words += ["--columns", *chosen.beside] if chosen.label and chosen.beside else []
     words += ["--validation", str(arguments.validation)] if arguments.validation else []
     words += [*options, "--from", arguments.model, "--to", arguments.file.name.partition(".")[0]]
     yield f"next: {shlex.join(words)}"

@@ -15,6 +15,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.export.signature import input_name
 from keras_bert_layers.tasks.feeding.columns import column_values
 from keras_bert_layers.tasks.feeding.streams import LABELS
 
@@ -51,7 +52,7 @@ class RowFeatures:
         self._owner = owner
         self.dtypes = {name: feature.dtype for name, feature in space.features.items()}
         self.names = list(self.dtypes)
-        self._inputs = {name: re.sub(r"\W|^(?=[\d_])", "_", name, flags=re.ASCII).lstrip("_") for name in self.dtypes}
+        self._inputs = {name: input_name(name) for name in self.dtypes}
         taken = [name for name, key in self._inputs.items() if key in _RESERVED or not key]
         if taken or len({*self._inputs.values()}) < len(self._inputs):
             rule = f"have names that differ in letters, digits and `_`, and are none of {list(_RESERVED)}"
