@@ -79,20 +79,20 @@ def column_kind(name: str, cells: Sequence[Any], *, owner: str) -> str:
     return CATEGORIES
 
 
-def is_useful(name: str, cells: Sequence[Any]) -> bool:
-    """Whether a column may tell something beside a text: numbers or categories, of several values, and no ids.
+def useful_kind(name: str, cells: Sequence[Any]) -> str | None:
+    """The kind of a column that may tell something beside a text, of several values and no ids; None of any other.
 
     Examples:
-        >>> is_useful("id", [1, 2, 3]), is_useful("price", [1.5, 2, 3]), is_useful("shop", ["a", "b", "a"])
-        (False, True, True)
+        >>> useful_kind("id", [1, 2, 3]), useful_kind("price", [1.5, 2, 3])
+        (None, 'float_normalized')
     """
     try:
         kind = column_kind(name, cells, owner="")
     except ValueError:
-        return False
+        return None
     values = {text for text in map(text_of, cells) if text}
     may_be_ids = kind == CATEGORIES or all(float(text) % 1 == 0 for text in values)
-    return len(values) > 1 and not (may_be_ids and len(values) == len(cells))
+    return None if len(values) < 2 or (may_be_ids and len(values) == len(cells)) else kind
 
 
 def _is_number(text: str) -> bool:

@@ -17,7 +17,7 @@ from keras_bert_layers.cli.rest_model import SavedModelRestModel
 from keras_bert_layers.tasks import distill
 from keras_bert_layers.tasks.feeding.streams import from_table
 from keras_bert_layers.tasks.inputs.row_features import RowFeatures
-from keras_bert_layers.visualization import AttributionPicture
+from keras_bert_layers.visualization import AttributionPicture, ReportPicture
 
 FeatureSpace = keras.utils.FeatureSpace
 TABLE = {
@@ -178,6 +178,12 @@ def test_evaluates_and_reports(classifier, logits):
         assert found["loss"] == pytest.approx(expected["loss"], abs=TOLERANCE)
     report = classifier.report(frame(), ["yes"] * 8, num_errors=1, verbose=0)
     wrong = report.errors[0]
+    assert wrong.columns == ["price", "the country", "stars"]
+    for name, weight in zip(wrong.columns, wrong.column_weights, strict=True):
+        row = {**frame().iloc[wrong.row].to_dict(), name: None}
+        without = classifier.answer(row)["probabilities"][0]
+        assert weight == pytest.approx(wrong.probability - without, abs=TOLERANCE)
+    assert "the country" in ReportPicture(report).html()
     assert wrong.text in TABLE["text"]
     assert wrong.probability == pytest.approx(keras.ops.softmax(logits).numpy()[:, 0].max(), abs=TOLERANCE)
 
