@@ -128,7 +128,7 @@ def model(encoder, tmp_path_factory):
     return path
 
 
-@pytest.mark.usefixtures("traces_nothing")
+@pytest.mark.usefixtures("traces_nothing", "loaded_once")
 def test_predict_and_evaluate_read_columns_by_their_names(run, model, table, answers, error_line, tmp_path, capsys):
     task = kbl.load_task(model)
     texts = ["a good film", "bad night", "a film, good", "unhappy night", "a night", "bad film"]
