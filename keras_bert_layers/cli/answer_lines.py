@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers.cli.text_rows import TextRow
+from keras_bert_layers.cli.text_rows import Inputs, TextRow
 
 _PADDING: tuple[Any, ...] = ("", -1, [])
 
 
-def answer_lines(
-    answers: Mapping[str, np.ndarray], rows: Sequence[TextRow], inputs: Mapping[str, int]
-) -> Iterator[str]:
+def answer_lines(answers: Mapping[str, np.ndarray], rows: Sequence[TextRow], inputs: Inputs) -> Iterator[str]:
     """Yields one JSON object per row, which does not depend on the other rows of the batch.
 
     Padding is removed: `""` and -1 after the last entity or the last mask, and the probabilities of choices that the
@@ -26,7 +24,7 @@ def answer_lines(
     Args:
         answers: name -> array, rows first, strings as `str` or `bytes`; or those of several tasks by the task's name.
         rows: the inputs.
-        inputs: the names of the inputs, with their numbers of axes.
+        inputs: those of the model.
 
     Yields:
         Lines, without their ends.
@@ -42,8 +40,8 @@ def answer_lines(
         values = {name: _plain(answers[name][index]) for name in sorted(answers)}
         if has_lists:
             values = {name: _without_padding(value) for name, value in values.items()}
-        for num_axes, texts in zip(inputs.values(), row.texts, strict=True):
-            if num_axes > 1 and "probabilities" in values:
+        for kind, texts in zip(inputs.values(), row.texts, strict=True):
+            if kind == 2 and "probabilities" in values:
                 num_choices = max(number for number, text in enumerate(texts, start=1) if text)
                 values["probabilities"] = values["probabilities"][:num_choices]
         if values.get("bytes_cut") == 0:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.cli.terminal import progress, quiet_start
+from keras_bert_layers.export.signature import TEXT_INPUTS
 
 if TYPE_CHECKING:
     from keras_bert_layers.tasks import Task
@@ -108,9 +109,16 @@ def digest_of(model: Any) -> str:
     return digest.hexdigest()
 
 
-def input_axes(task: Task) -> dict[str, int]:
-    """The number of axes of each text input of a task, by its name: 1 for one text per row, 2 for several."""
-    return {name: len(shape) for name, (shape, _) in task.text_inputs().items()}
+def column_dtypes(task: Any) -> dict[str, str]:
+    """The dtypes of the columns that a task reads beside a text, by their names."""
+    features = getattr(getattr(task, "columns", None), "features", {})
+    return {name: feature.dtype for name, feature in features.items()}
+
+
+def inputs_of(task: Task) -> dict[str, int | str]:
+    """The inputs of a task, as `text_rows` takes them."""
+    axes = {name: len(shape) for name, (shape, _) in task.text_inputs().items() if name in TEXT_INPUTS}
+    return {**axes, **column_dtypes(task)}
 
 
 def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: bool) -> LoadedModel:

@@ -267,7 +267,7 @@ def _part(message: Any, number: int) -> Any:
 
 
 def _as_strings(values: np.ndarray) -> np.ndarray:
-    return np.vectorize(bytes.decode, otypes=[object])(values) if values.size else values
+    return np.vectorize(bytes.decode, otypes=[object])(values) if values.dtype == object and values.size else values
 
 
 def _as_bytes(values: np.ndarray) -> np.ndarray:

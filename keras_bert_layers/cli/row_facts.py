@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert_layers.cli.columns import useful_kind
+
 _LABELS = ("label", "labels", "class", "category", "target", "sentiment", "stars", "rating", "score", "y")
 _MOST_CLASSES, _FOLDS, _STEPS, _FEW_WORDS = 50, 5, 1000, 50_000
 
@@ -20,12 +22,14 @@ class Chosen(NamedTuple):
         label: the column of labels; None if there is none.
         kind: the kind of labels as `train --labels` names it: "one" or "number".
         others: the other columns.
+        beside: the kinds of those that may tell something beside the texts, as of `columns.column_kind`.
     """
 
     text: str
     label: str | None
     kind: str
     others: tuple[str, ...]
+    beside: dict[str, str]
 
 
 def choose_columns(columns: Mapping[str, Sequence[Any]], text: str | None, label: str | None) -> Chosen:
@@ -37,7 +41,7 @@ def choose_columns(columns: Mapping[str, Sequence[Any]], text: str | None, label
     Examples:
         >>> table = {"id": [1, 2, 3, 4], "review": ["a good one", "bad", "so so", "great"], "stars": [1, 0, 0, 1]}
         >>> choose_columns(table, None, None)
-        Chosen(text='review', label='stars', kind='one', others=('id',))
+        Chosen(text='review', label='stars', kind='one', others=('id',), beside={})
     """
     if text is None:
         rest = [name for name in columns if name != label]
@@ -48,7 +52,9 @@ def choose_columns(columns: Mapping[str, Sequence[Any]], text: str | None, label
         named = [name for name in numbers if name.lower() in _LABELS and numbers[name] > 1]
         label = next(iter(named), min(few, key=numbers.__getitem__, default=None))
     kind = "one" if label is None else _kind(columns[label])
-    return Chosen(text, label, kind, tuple(name for name in columns if name not in (text, label)))
+    others = [name for name in columns if name not in (text, label)]
+    beside = {name: found for name in others if (found := useful_kind(name, columns[name]))}
+    return Chosen(text, label, kind, tuple(name for name in others if name not in beside), beside)
 
 
 def _kind(cells: Sequence[Any]) -> str:

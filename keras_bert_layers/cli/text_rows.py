@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.cli.columns import column_value
+from keras_bert_layers.export.signature import input_name
+
+#: The inputs of a model by name: 1 for one text per row, 2 for several; of a column beside the text, its dtype.
+Inputs = Mapping[str, int | str]
 
 JSON_SUFFIXES = (".jsonl", ".ndjson")
 _FORMAT_CURE = "Separate columns by tabs, or give JSON lines with --format jsonl."
@@ -20,7 +25,7 @@ class TextRow(NamedTuple):
 
     Args:
         position: where the row comes from, for errors.
-        texts: one value for each input of the model, in their order: a string, or a list of strings.
+        texts: one value for each input of the model, in their order: a string, a list of strings, or a column's value.
     """
 
     position: str
@@ -58,17 +63,17 @@ def check_file(path: Path, *, owner: str) -> None:
         raise FileNotFoundError(f"`{owner}`: no such file: {path}.")
 
 
-def rows_of_words(words: Sequence[str], inputs: Mapping[str, int], *, owner: str) -> Iterator[TextRow]:
+def rows_of_words(words: Sequence[str], inputs: Inputs, *, owner: str) -> Iterator[TextRow]:
     """Rows of the arguments of a command.
 
     Args:
         words: the arguments. One text makes a row; for a model of two texts, two in turn; for a model with a list of
             texts per row, all of them: a prompt and its choices.
-        inputs: input -> number of axes, 1 for one text per row and 2 for several.
+        inputs: those of the model.
         owner: the command, for errors.
 
     Raises:
-        ValueError: a text lacks its partner.
+        ValueError: a text lacks its partner; the model reads columns, too.
 
     Examples:
         >>> words = ["Who?", "Ann.", "Where?", "Rome."]
@@ -78,6 +83,7 @@ def rows_of_words(words: Sequence[str], inputs: Mapping[str, int], *, owner: str
         >>> [row.texts for row in rows_of_words(words, {"prompt": 1, "choices": 2}, owner="predict")]
         [('Ice', ['melts', 'burns'])]
     """
+    _refuse_columns(inputs, owner)
     if 2 in inputs.values():
         yield _row("the arguments", words, inputs, owner)
         return
@@ -88,7 +94,7 @@ def rows_of_words(words: Sequence[str], inputs: Mapping[str, int], *, owner: str
         yield _row(position, words[start : start + len(inputs)], inputs, owner)
 
 
-def rows_of_file(path: Path | None, inputs: Mapping[str, int], *, form: str | None, owner: str) -> Iterator[TextRow]:
+def rows_of_file(path: Path | None, inputs: Inputs, *, form: str | None, owner: str) -> Iterator[TextRow]:
     """Rows of a file or of stdin, one per line, each as soon as its line has been read.
 
     Args:
@@ -99,13 +105,15 @@ def rows_of_file(path: Path | None, inputs: Mapping[str, int], *, form: str | No
         owner: the command, for errors.
 
     Raises:
-        ValueError: a line is not a row; the message names it.
+        ValueError: a line is not a row; the message names it. Or plain lines for a model that reads columns, too.
         OSError: the file cannot be read.
     """
     from keras_bert_layers.data.text_file import numbered_lines
 
     name = "stdin" if path is None else str(path)
     is_json = form == "jsonl" or (form is None and suffix_of(name) in JSON_SUFFIXES)
+    if not is_json:
+        _refuse_columns(inputs, owner)
     for number, line in _stdin_lines() if path is None else numbered_lines(path):
         position = f"line {number} of {name}"
         if is_json:
@@ -127,6 +135,13 @@ def columns_of(batch: Sequence[TextRow]) -> Any:
     return columns[0] if len(columns) == 1 else columns
 
 
+def _refuse_columns(inputs: Inputs, owner: str) -> None:
+    if found := [name for name, kind in inputs.items() if isinstance(kind, str)]:
+        cure = "Give --file a table (.csv, .tsv, .jsonl) that has them, or JSON lines with --format jsonl."
+        rule = f"the model reads the columns {', '.join(found)} beside a text, which plain texts do not have"
+        raise ValueError(f"`{owner}`: {rule}. {cure}")
+
+
 def _stdin_lines() -> Iterator[tuple[int, str]]:
     """Lines of stdin, numbered, without their ends."""
     if isinstance(sys.stdin, io.TextIOWrapper):
@@ -135,18 +150,25 @@ def _stdin_lines() -> Iterator[tuple[int, str]]:
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
-def _json_row(position: str, line: str, inputs: Mapping[str, int], owner: str) -> TextRow:
+def _json_row(position: str, line: str, inputs: Inputs, owner: str) -> TextRow:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"`{owner}`: {position} must be JSON: {error}.") from error
-    if not isinstance(values, dict) or not inputs.keys() <= values.keys():
+    known = with_input_names(values, inputs) if isinstance(values, dict) else {}
+    if not inputs.keys() <= known.keys():
         rule = f"must be a JSON object with {', '.join(inputs)}"
         raise ValueError(f"`{owner}`: {position} {rule}. Received: {line[:60]!r}.")
-    return _checked(position, [values[name] for name in inputs], inputs, owner)
+    return checked_row(position, [known[name] for name in inputs], inputs, owner)
 
 
-def _row(position: str, columns: Sequence[str], inputs: Mapping[str, int], owner: str) -> TextRow:
+def with_input_names(row: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
+    """A row of a table, whose columns also have the names that the inputs for them have, as of an exported model."""
+    columns = {input_name(name): name for name, kind in inputs.items() if isinstance(kind, str)}
+    return {**{columns[key]: row[name] for name in row if (key := input_name(name)) in columns}, **row}
+
+
+def _row(position: str, columns: Sequence[str], inputs: Inputs, owner: str) -> TextRow:
     """A row of columns; if the last input takes several texts, it gets all columns that are left."""
     has_list = 2 in inputs.values()
     if len(columns) < len(inputs) or (not has_list and len(columns) > len(inputs)):
@@ -155,21 +177,26 @@ def _row(position: str, columns: Sequence[str], inputs: Mapping[str, int], owner
             f"`{owner}`: {position} must hold {needed}. Received: {len(columns)} column(s). {_FORMAT_CURE}"
         )
     last = len(inputs) - 1
-    return _checked(position, [*columns[:last], list(columns[last:])] if has_list else columns, inputs, owner)
+    return checked_row(position, [*columns[:last], list(columns[last:])] if has_list else columns, inputs, owner)
 
 
-def _checked(position: str, texts: Sequence[Any], inputs: Mapping[str, int], owner: str) -> TextRow:
-    """The row, if its values are strings that UTF-8 can encode, or lists of such strings where the model takes them."""
+def checked_row(position: str, values: Sequence[Any], inputs: Inputs, owner: str) -> TextRow:
+    """The row, if its texts are strings that UTF-8 can encode, or lists of such strings where the model takes them."""
     from keras_bert_layers.data.text_file import check_utf8
 
-    for (name, num_axes), value in zip(inputs.items(), texts, strict=True):
-        strings = value if num_axes > 1 else [value]
+    row = list(values)
+    for index, (name, kind) in enumerate(inputs.items()):
+        value = row[index]
+        if isinstance(kind, str):
+            row[index] = column_value(value, name, kind, f" in {position}", owner=owner)
+            continue
+        strings = value if kind > 1 else [value]
         is_text = isinstance(strings, list) and all(isinstance(text, str) for text in strings)
-        if not is_text or (num_axes > 1 and not any(strings)):
-            rule = "a list of strings that are not all empty" if num_axes > 1 else "a string"
+        if not is_text or (kind > 1 and not any(strings)):
+            rule = "a list of strings that are not all empty" if kind > 1 else "a string"
             raise ValueError(f"`{owner}`: {name} in {position} must be {rule}. Received: {value!r}.")
         try:
             check_utf8("".join(strings))
         except ValueError as error:
             raise ValueError(f"`{owner}`: {position}: {error}") from error
-    return TextRow(position, tuple(texts))
+    return TextRow(position, tuple(row))

@@ -7,12 +7,22 @@ import csv
 import itertools
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from keras_bert_layers.cli.columns import column_value
 from keras_bert_layers.cli.terminal import counted
-from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, rows_of_file, suffix_of
+from keras_bert_layers.cli.text_rows import (
+    JSON_SUFFIXES,
+    Inputs,
+    TextRow,
+    check_file,
+    checked_row,
+    rows_of_file,
+    suffix_of,
+    with_input_names,
+)
 
 OWNER = "train"
 _MOST_LINES = 1000  # that are read to recognize a file; corpora begin with some lines of another kind at most
@@ -33,7 +43,7 @@ class TrainingRows(NamedTuple):
     """Rows of a task as columns.
 
     Args:
-        texts: the columns of `x` of `fit`.
+        texts: the columns of `x` of `fit`: of texts, and then those beside them.
         labels: the columns of `y` of `fit`; none for a task that makes its own labels.
     """
 
@@ -60,6 +70,24 @@ class TrainingRows(NamedTuple):
         order = random.Random(seed).sample(range(self.num_rows), self.num_rows)
         num_held_out = max(1, round(share * self.num_rows))
         return self._at(order[num_held_out:]), self._at(order[:num_held_out])
+
+    def with_values(self, names: Sequence[str], dtypes: Mapping[str, str], *, owner: str = OWNER) -> TrainingRows:
+        """The rows with values in place of the cells of columns beside the texts, in the order of a model.
+
+        Args:
+            names: the columns, as they were read.
+            dtypes: the dtypes of the same columns, in the order that the model has.
+            owner: the command, for errors.
+
+        Raises:
+            ValueError: a cell is no number where the model reads numbers.
+        """
+        num_texts = len(self.texts) - len(names)
+        cells = dict(zip(names, self.texts[num_texts:], strict=True))
+        columns = (
+            [column_value(cell, name, dtype, owner=owner) for cell in cells[name]] for name, dtype in dtypes.items()
+        )
+        return TrainingRows((*self.texts[:num_texts], *columns), self.labels)
 
     def _at(self, indices: Sequence[int]) -> TrainingRows:
         texts, labels = (tuple([column[index] for index in indices] for column in columns) for columns in self)
@@ -104,17 +132,20 @@ def _holds_tags(path: Path) -> bool:
     return len(rows) > 1 and all(len(row) > 1 and TAG.fullmatch(row[-1]) for row in rows)
 
 
-def read_rows(path: Path, task: str, arguments: argparse.Namespace, *, owner: str = OWNER) -> TrainingRows:
+def read_rows(
+    path: Path, task: str, arguments: argparse.Namespace, *, columns: Sequence[str] = (), owner: str = OWNER
+) -> TrainingRows:
     """The rows of a file.
 
     Args:
         path: the file.
         task: the task to train.
         arguments: those of the command: `text`, `pair`, `label`, `labels` and `separator`.
+        columns: the columns of a table beside its texts, whose cells are read as they are; see `with_values`.
         owner: the command, for errors.
 
     Raises:
-        ValueError, OSError: the file cannot be read, or lacks a column.
+        ValueError, OSError: the file cannot be read, or lacks a column; a column is named twice.
     """
     from keras_bert_layers.data import read_conll, read_squad
 
@@ -127,10 +158,12 @@ def read_rows(path: Path, task: str, arguments: argparse.Namespace, *, owner: st
         return TrainingRows((data.questions, data.contexts), (data.answer_starts, data.answers))
     if task == "masked_lm" and suffix_of(path.name) not in TABLES:
         return TrainingRows((_lines(path, owner),), ())
-    return _table_rows(path, task, arguments, owner)
+    return _table_rows(path, task, arguments, columns, owner)
 
 
-def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str) -> TrainingRows:
+def _table_rows(
+    path: Path, task: str, arguments: argparse.Namespace, beside: Sequence[str], owner: str
+) -> TrainingRows:
     pair, label = arguments.pair, arguments.label
     if task in ("cross_encoder", "sentence_encoder") and pair is None:
         raise ValueError(f"`{owner}`: --pair must name the column of second texts for --task {task}.")
@@ -141,10 +174,15 @@ def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str
         rule = f"--label must name the column of labels for --task {task}"
         raise ValueError(f"`{owner}`: {rule}. The columns of {path} are: {found}.")
     names = [arguments.text, *filter(None, (pair, label))]
+    if len({*names, *beside}) < len(names) + len(beside):
+        rule = f"--columns must name columns beside {', '.join(names)}, each once"
+        raise ValueError(f"`{owner}`: {rule}. Received: {', '.join(beside)}.")
     kind = arguments.labels if task == "classifier" else "number"
     columns = read_table(path, names, owner=owner, may_be_empty=label if kind == "several" else None)
     num_texts = len(names) - (label is not None)
     texts = tuple([str(cell) for cell in column] for column in columns[:num_texts])
+    table = [row for _, row in table_rows(path, owner)] if beside else []
+    texts += tuple([_named(row, name, path, owner) for row in table] for name in beside)
     if label is None:
         return TrainingRows(texts, ())
     labels = [_label(cell, kind, arguments.separator) for cell in columns[-1]]
@@ -219,12 +257,37 @@ def cells_of(
     """The cells of rows that `table_rows` has read; arguments and errors as in `read_table`."""
     for line, row in rows:
         for name in names:
-            if name not in row:
-                found = ", ".join(str(key) for key in row if key is not None)
-                raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.")
-            if row[name] is None or (name != may_be_empty and not str(row[name]).strip()):
+            cell = _named(row, name, path, owner)
+            if cell is None or (name != may_be_empty and not str(cell).strip()):
                 raise ValueError(f"`{owner}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
         yield [row[name] for name in names]
+
+
+def _named(row: Mapping[str, Any], name: str, path: Path, owner: str) -> Any:
+    """The cell of a column; ValueError if the row has none."""
+    if name not in row:
+        found = ", ".join(str(key) for key in row if key is not None)
+        raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.")
+    return row[name]
+
+
+def rows_of_table(path: Path, inputs: Inputs, columns: Mapping[str, str | None], *, owner: str) -> Iterator[TextRow]:
+    """The rows of a table for a model, as of `text_rows.rows_of_file`.
+
+    Args:
+        path: as in `read_table`.
+        inputs: those of the model.
+        columns: the column for an input, if its name is another one.
+        owner: the command, for errors.
+
+    Raises:
+        ValueError: there is no such column, or a cell is of another kind.
+        OSError: the file cannot be read.
+    """
+    for line, row in table_rows(path, owner):
+        known, names = with_input_names(row, inputs), [columns.get(name) or name for name in inputs]
+        values = [known[name] if name in known else _named(row, name, path, owner) for name in names]
+        yield checked_row(f"line {line} of {path}", values, inputs, owner)
 
 
 def table_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:

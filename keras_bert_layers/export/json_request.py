@@ -221,8 +221,9 @@ def _array(name: str, value: object, shape: tuple[int | None, ...], dtype: str) 
         level = list(itertools.chain.from_iterable(level))
         sizes.append(lengths.pop())
     is_taken, rule = _taken(dtype)
+    may_be_missing = dtype.startswith("float") and len(shape) == 1  # of a column beside a text; `null` becomes NaN
     for index, part in enumerate(level):
-        if not is_taken(part):
+        if not is_taken(part) and not (part is None and may_be_missing):
             raise refuse(index, rule)
     if dtype == "string":
         return np.array([_encoded(text, index, refuse) for index, text in enumerate(level)], object).reshape(sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,6 +43,16 @@ class Signature:
     function: Callable[..., dict[str, Any]]
     inputs: dict[str, tuple[tuple[int | None, ...], str]]
     tables: tuple[Any, ...] = ()
+
+
+def input_name(column: str) -> str:
+    """The name that the input for a column beside a text has in a signature.
+
+    Examples:
+        >>> input_name("unit price")
+        'unit_price'
+    """
+    return re.sub(r"\W|^(?=[\d_])", "_", column, flags=re.ASCII).lstrip("_")
 
 
 def strings_for_onnx(column: Sequence[Any]) -> np.ndarray:

@@ -13,7 +13,6 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Labels, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
-from keras_bert_layers.export.text_task import refuse_columns
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
@@ -262,12 +261,11 @@ class BertClassifier(Task):
         max_steps: int = 256,
         verbose: str | int = 0,
     ) -> Any:
-        """Scores the tokens of texts by how much each raised the logit of a class, or the number.
+        """Scores the tokens of texts, and columns beside them, by how much each raised a class's logit or the number.
 
         `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
         """
         options: dict[str, Any] = {"baseline": baseline, "tolerance": tolerance, "max_steps": max_steps}
-        refuse_columns("BertClassifier", self, "`report` shows the weights of words beside columns.")
         return attribute(self, class_rows, texts, target, verbose=verbose, **options)
 
     def calibrate(

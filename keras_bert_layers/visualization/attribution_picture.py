@@ -47,21 +47,23 @@ class AttributionPicture(Picture):
 
 
 def _described(found: Attribution) -> list[html.Element]:
-    """A line of facts, the text with marked words, and the scores."""
-    sums = f"scores add up to {found.word_scores.sum():+.3f}, difference {found.difference:+.3f}"
+    """A line of facts, the text with marked words, the columns beside it, and the scores."""
+    scores = [*found.word_scores.tolist(), *found.column_scores.tolist()]
+    sums = f"scores add up to {sum(scores):+.3f}, difference {found.difference:+.3f}"
     facts = html.element("p", html.isolated(found.target), f": {sums}, error {found.error:.1e}, {found.steps} points")
-    largest = max(map(abs, found.word_scores.tolist()), default=0.0) or 1.0
+    largest = max(map(abs, scores), default=0.0) or 1.0
     pieces, rows = [], []
-    for word, score in zip(found.words, found.word_scores.tolist(), strict=True):
+    for name, score in zip([*found.words, *found.columns], scores, strict=True):
         share, index = abs(score) / largest, 0 if score > 0 else 1
         shade = f"background: color-mix(in srgb, {colors.tint(index).css()} {share:.0%}, var(--surface))"
-        label = [html.isolated(word), "\u00a0", html.element("small", f"{score:+.2f}")]
+        label = [html.isolated(name), "\u00a0", html.element("small", f"{score:+.2f}")]
         is_marked = share >= _LEAST
         pieces += [html.element("mark", *label, class_=f"c{index}", style=shade) if is_marked else label[0], " "]
-        rows.append([html.isolated(word), html.number(f"{score:+.3f}")])
-    text = html.element("p", *pieces, class_="text", dir="auto", translate="no")
+        rows.append([html.isolated(name), html.number(f"{score:+.3f}")])
+    cut, kind = 2 * len(found.words), "word or column" if found.columns else "word"
+    parts = [part for part in (pieces[:cut], pieces[cut:]) if part]
     return [
         facts,
-        text,
-        html.table("The score of each word, in the order of the text.", ["word", "for (+) or against (-)"], rows),
+        *(html.element("p", *part, class_="text", dir="auto", translate="no") for part in parts),
+        html.table(f"The score of each {kind}, in the order of the text.", [kind, "for (+) or against (-)"], rows),
     ]

@@ -68,7 +68,7 @@ class ReportPicture(Picture):
 
 
 def _described(error: ClassificationError) -> list[html.Element]:
-    """A line of facts, and the words of the text with the decisive ones marked."""
+    """A line of facts, and the words of the text and the columns beside it with the decisive ones marked."""
     facts = html.element(
         "p",
         f"Row {error.row}: ",
@@ -78,6 +78,7 @@ def _described(error: ClassificationError) -> list[html.Element]:
         f" ({html.percent(error.probability)}); marked for or against it:",
     )
     words, weights = (error.words, error.word_weights) if error.words else (error.tokens, error.weights)
+    cut, words, weights = 2 * len(words), [*words, *error.columns], [*weights, *error.column_weights]
     largest = max(map(abs, weights), default=0.0)
     pieces: list[html.Element | str] = []
     for word, weight in zip(words, weights, strict=True):
@@ -89,4 +90,5 @@ def _described(error: ClassificationError) -> list[html.Element]:
             ]
         else:
             pieces += [html.isolated(word), " "]
-    return [facts, html.element("p", *pieces, class_="text", translate="no")]
+    parts = [part for part in (pieces[:cut], pieces[cut:]) if part]
+    return [facts, *(html.element("p", *part, class_="text", translate="no") for part in parts)]

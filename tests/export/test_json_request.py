@@ -17,6 +17,7 @@ SIGNATURES = {
     "serving_default": {"text": ((None,), "string")},
     "ids": {"ids": ((None, None), "int32"), "mask": ((None, 2), "int32")},
     "numbers": {"number": ((None,), "float32")},
+    "vectors": {"vector": ((None, 1), "float32")},
     "flags": {"flag": ((), "bool")},
 }
 
@@ -27,6 +28,7 @@ def test_arrays():
     found = arrays("ids", {"ids": [[1, 2, 3]], "mask": [[1, 0]]}, SIGNATURES)
     assert [(array.dtype, array.shape) for array in found.values()] == [(np.int32, (1, 3)), (np.int32, (1, 2))]
     assert arrays("numbers", [1, 0.5], SIGNATURES)["number"].tolist() == [1.0, 0.5]
+    np.testing.assert_array_equal(arrays("numbers", [1, None], SIGNATURES)["number"], [1, np.nan])
     assert arrays("flags", True, SIGNATURES)["flag"].shape == ()
 
 
@@ -41,6 +43,7 @@ def test_arrays():
         ("ids", {"ids": [[2**31]], "mask": [[1, 1]]}, "an integer of 32 bits. Received: 2147483648"),
         ("ids", {"ids": [[1]], "mask": [[1, 1], [1, 1]]}, "the same number of rows. Received: {'ids': 1, 'mask': 2}"),
         ("ids", {"ids": [[1] * 70_000], "mask": [[1, 1]]}, "at most 65536 numbers in a row"),
+        ("vectors", [[None]], "row 0 .* a number of float32. Received: None"),
         ("numbers", [float("inf")], "a number of float32. Received: inf"),
         ("numbers", [10**400], "a number of float32"),
         ("absent", [], "signature_name must be one of"),

@@ -13,9 +13,11 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers import BertClassifier, checkpoints
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.cli.rest_model import SavedModelRestModel
 from keras_bert_layers.tasks import distill
 from keras_bert_layers.tasks.feeding.streams import from_table
 from keras_bert_layers.tasks.inputs.row_features import RowFeatures
+from keras_bert_layers.visualization import AttributionPicture, ReportPicture
 
 FeatureSpace = keras.utils.FeatureSpace
 TABLE = {
@@ -27,6 +29,9 @@ TABLE = {
 LABELS = ["no", "yes", "no", "yes", "no", "yes", "no", "yes"]
 # The same float32 operations, in graph and out of it, in batches of other sizes.
 TOLERANCE = 1e-5
+# As of texts alone, in `test_attribution.py`, where logits are about 1; here relative, as some are larger.
+SUM_TOLERANCE = {"rel": 2e-6, "abs": 2e-6}
+MIDPOINT_TOLERANCE = 2e-5
 
 
 def new_space(**options):
@@ -173,6 +178,12 @@ def test_evaluates_and_reports(classifier, logits):
         assert found["loss"] == pytest.approx(expected["loss"], abs=TOLERANCE)
     report = classifier.report(frame(), ["yes"] * 8, num_errors=1, verbose=0)
     wrong = report.errors[0]
+    assert wrong.columns == ["price", "the country", "stars"]
+    for name, weight in zip(wrong.columns, wrong.column_weights, strict=True):
+        row = {**frame().iloc[wrong.row].to_dict(), name: None}
+        without = classifier.answer(row)["probabilities"][0]
+        assert weight == pytest.approx(wrong.probability - without, abs=TOLERANCE)
+    assert "the country" in ReportPicture(report).html()
     assert wrong.text in TABLE["text"]
     assert wrong.probability == pytest.approx(keras.ops.softmax(logits).numpy()[:, 0].max(), abs=TOLERANCE)
 
@@ -228,7 +239,6 @@ def test_refuses_what_cannot_be(make, classifier, new_backbone, tmp_path):
     with pytest.raises(ValueError, match="must be adapted first"):
         make().fit(iter_batches(), verbose=0)
     refused = {
-        "attribute": lambda: classifier.attribute(TABLE["text"]),
         "save_huggingface": lambda: checkpoints.save_huggingface(classifier, tmp_path / "a"),
         "onnx": lambda: classifier.export(tmp_path / "b.onnx", format="onnx"),
         "attributions": lambda: classifier.export(tmp_path / "c", signatures=["attributions"]),
@@ -247,7 +257,7 @@ def iter_batches():
     yield TABLE, LABELS
 
 
-def test_pairs_and_pooling(make):
+def test_pairs_and_pooling(make, eagerly):
     pairs = {**TABLE, "text_pair": TABLE["text"][::-1]}
     task = make(new_space(crosses=None), pooling=["mean", "cls"], normalize=True, long_texts="head_tail")
     with task.pipeline.fitting(from_table(task.pipeline, as_dataset(text_pair=TABLE["text"][::-1]))[0]):
@@ -258,6 +268,11 @@ def test_pairs_and_pooling(make):
     assert np.abs(task.predict(pairs, verbose=0) - swapped).max() > 1e-6
     with pytest.raises(ValueError, match="without"):
         task.predict(TABLE, verbose=0)
+    with eagerly():
+        found = task.attribute({name: values[0] for name, values in pairs.items()})
+    assert found.words == ["good", "film", "un"]
+    total = found.word_scores.sum() + found.column_scores.sum()
+    assert total == pytest.approx(found.difference, **SUM_TOLERANCE)
 
 
 def test_a_keras_file_keeps_strings_columns_and_training(classifier, logits, make, tmp_path):
@@ -305,6 +320,8 @@ def test_a_saved_model_takes_an_input_for_each_column(classifier, exported):
     found = served["serving_default"](**request)
     np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=TOLERANCE)
     assert [label.decode() for label in found["label"].numpy()] == expected["label"].tolist()
+    requests = dict(SavedModelRestModel(exported, name="columns", version=1).examples())
+    assert requests["token_ids"]["columns"].shape == (3, 41)
     ids = served["tokenize"](**request)
     logits = served["token_ids"](**ids)["logits"]
     np.testing.assert_allclose(keras.ops.softmax(logits), expected["probabilities"], atol=TOLERANCE)
@@ -321,3 +338,53 @@ def test_a_saved_model_answers_in_a_fresh_process(classifier, exported, tmp_path
     table = {name.replace("the_country", "the country"): values for name, values in REQUEST.items()}
     expected = classifier.answer(table)["probabilities"]
     np.testing.assert_allclose(result["answers"][0]["probabilities"], expected, atol=TOLERANCE)
+
+
+def test_attributions_of_words_and_columns_add_up(classifier, logits, eagerly):
+    with eagerly():
+        found = classifier.attribute(frame()[:4], 1)
+    ids = {name: values.numpy() for name, values in classifier.preprocessor(TABLE["text"]).items()}
+    ids["token_ids"] = np.where(np.isin(ids["token_ids"], [2, 3]), ids["token_ids"], 0)
+    nothing = [[None] * 8 for _ in range(3)]
+    ids |= classifier.pipeline.beside(classifier.pipeline.columns((TABLE["text"], *nothing)))
+    before = classifier.predict(ids, verbose=0)
+    for row, one in enumerate(found):
+        assert one.columns == ["price", "stars", "the country", "the country_X_stars"]
+        assert one.difference == pytest.approx((logits - before)[row, 1], **SUM_TOLERANCE)
+        total = one.word_scores.sum() + one.column_scores.sum()
+        assert total == pytest.approx(one.difference, **SUM_TOLERANCE)
+        assert one.error == pytest.approx(abs(total - one.difference), **SUM_TOLERANCE)
+    assert found[2].column_scores[0] == 0, "its price is missing"
+    assert found[0].column_scores.all()
+    page = AttributionPicture(found[0]).html()
+    assert "the country_X_stars" in page
+    assert f"scores add up to {found[0].difference:+.3f}" in page
+
+
+@pytest.mark.slow
+def test_attributions_in_the_graph(classifier, eagerly):
+    with eagerly():
+        expected = classifier.attribute(frame()[:3])
+    for one, other in zip(classifier.attribute(frame()[:3]), expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, atol=TOLERANCE)
+        np.testing.assert_allclose(one.column_scores, other.column_scores, atol=TOLERANCE)
+
+
+def test_scores_of_columns_are_those_of_the_midpoint_rule(classifier, eagerly):
+    """Beside an empty text, whose path is a point, the columns alone change."""
+    row = frame(text="").iloc[0].to_dict()
+    with eagerly():
+        found = classifier.attribute(row, "yes")
+    assert not found.scores.any()
+    features, points = classifier.pipeline.features, 1000
+    end = classifier.pipeline.beside(classifier.pipeline.columns(tuple([value] for value in row.values())))["columns"]
+    start = features(np.array([np.nan]), np.array([""], object), np.array([-1]))
+    share = (np.arange(points, dtype="float32")[:, None] + 0.5) / points
+    ids = {name: tf.repeat(values, points, axis=0) for name, values in classifier.preprocessor([""]).items()}
+    with tf.GradientTape() as tape:
+        columns = start + share * (end - start)
+        tape.watch(columns)
+        logits = classifier({**ids, "columns": columns})[:, 1]
+    scores = tf.reduce_mean(tape.gradient(logits, columns), axis=0) * (end - start)[0]
+    expected = [part.numpy().sum() for part in tf.split(scores, [1, 4, 4, 32])]
+    np.testing.assert_allclose(found.column_scores, expected, atol=MIDPOINT_TOLERANCE)

@@ -29,9 +29,10 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import text_rows
-from keras_bert_layers.cli.models import ENCODER, LoadedModel, input_axes, load_model
+from keras_bert_layers.cli.models import ENCODER, LoadedModel, inputs_of, load_model
 from keras_bert_layers.cli.terminal import progress
-from keras_bert_layers.cli.text_rows import TextRow, columns_of
+from keras_bert_layers.cli.text_rows import Inputs, TextRow, columns_of
+from keras_bert_layers.export.text_task import refuse_columns
 
 if TYPE_CHECKING:
     from keras_bert_layers.backbone import BertBackbone
@@ -78,11 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if found["agree"] else 1
 
 
-def _inputs(pair: Sequence[LoadedModel]) -> Mapping[str, int]:
-    """The inputs of a row, with their numbers of axes."""
+def _inputs(pair: Sequence[LoadedModel]) -> Inputs:
+    """The inputs of a row."""
     if pair[0].task is None:
         return {"text": 1}
-    one, other = (input_axes(each.model) for each in pair)
+    one, other = (inputs_of(each.model) for each in pair)
+    refuse_columns(OWNER, pair[0].model, "Give --task encoder.")
     if one != other:
         raise ValueError(f"`{OWNER}`: both must take the same texts. Received: {[*one]} and {[*other]}.")
     return one

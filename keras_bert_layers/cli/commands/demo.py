@@ -27,9 +27,9 @@ from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli.answer_lines import answer_lines
 from keras_bert_layers.cli.exported_models import open_search
 from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
-from keras_bert_layers.cli.models import input_axes, load_task_of_texts
+from keras_bert_layers.cli.models import inputs_of, load_task_of_texts
 from keras_bert_layers.cli.search_page import SearchPage
-from keras_bert_layers.cli.text_rows import TextRow, columns_of
+from keras_bert_layers.cli.text_rows import Inputs, checked_row, columns_of
 
 OWNER = "demo"
 
@@ -84,7 +84,7 @@ class DemoPage:
     def __init__(self, model: Any, *, name: str):
         kind = "search" if isinstance(model, SearchPage) else type(model).__name__
         self._model, self._title = model, f"{name}: {kind}"
-        self._inputs = {"query": 1} if isinstance(model, SearchPage) else input_axes(model)
+        self._inputs: Inputs = {"query": 1} if isinstance(model, SearchPage) else inputs_of(model)
 
     def warm_up(self) -> None:
         """Answers a short text, as the first answer of a model may take longer than a request may."""
@@ -93,7 +93,7 @@ class DemoPage:
             return
         text = f"A word {self._model.preprocessor.tokenizer.mask_token} is missing."
         with contextlib.suppress(ValueError, TypeError, RuntimeError):
-            self._result(dict.fromkeys(self._inputs, text))
+            self._result({name: text if isinstance(kind, int) else "" for name, kind in self._inputs.items()})
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
         """The page; after a form was sent, with the answer."""
@@ -115,7 +115,7 @@ class DemoPage:
         from keras_bert_layers import BertMaskedLM, BertQuestionAnswerer, BertTokenClassifier
         from keras_bert_layers.visualization import MaskedTokens, TextHighlights
 
-        empty = [name for name, text in texts.items() if not text.strip()]
+        empty = [name for name, text in texts.items() if isinstance(self._inputs[name], int) and not text.strip()]
         if empty:
             raise ValueError(f"Write something into “{_title_of(empty[0])}” first.")
         long = [name for name, text in texts.items() if len(text) > _MAX_CHARACTERS or text.count("\n") > _MAX_LINES]
@@ -135,11 +135,11 @@ class DemoPage:
 
     def _table(self, texts: Mapping[str, str]) -> str:
         """The answer as `predict` prints it, one row for each name."""
-        values = (
-            text if num_axes == 1 else [line for line in text.split("\n") if line.strip()]
-            for text, num_axes in zip(texts.values(), self._inputs.values(), strict=True)
-        )
-        rows = [TextRow("the form", tuple(values))]
+        values = [
+            [line for line in text.split("\n") if line.strip()] if self._inputs[name] == 2 else text
+            for name, text in texts.items()
+        ]
+        rows = [checked_row("the form", values, self._inputs, OWNER)]
         answer = json.loads(next(answer_lines(self._model.answer(columns_of(rows)), rows, self._inputs)))
         names = getattr(self._model, "class_names", None)
         if names and len(answer.get("probabilities", ())) == len(names):
@@ -150,9 +150,10 @@ class DemoPage:
     def _page(self, texts: Mapping[str, str], result: str) -> Answer:
         hint = _HINTS.get(type(self._model).__name__, "")
         fields = "\n".join(
-            f"<label>{_title_of(name)}{': one on each line' if num_axes > 1 else ''}. {html.escape(hint)}"
-            f'<textarea name="{name}" rows="4">{html.escape(texts.get(name, ""))}</textarea></label>'
-            for name, num_axes in self._inputs.items()
+            f"<label>{html.escape(_title_of(name))}{': one on each line' if kind == 2 else ''}. {html.escape(hint)}"
+            f'<textarea name="{html.escape(name)}" rows="{4 if isinstance(kind, int) else 1}">'
+            f"{html.escape(texts.get(name, ''))}</textarea></label>"
+            for name, kind in self._inputs.items()
         )
         page = string.Template(_PAGE.read_text(encoding="utf-8"))
         return Answer(page.substitute(title=html.escape(self._title), fields=fields, result=result), kind="text/html")

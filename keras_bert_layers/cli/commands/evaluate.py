@@ -5,7 +5,7 @@ or exact match and F1 of answers. For a classifier of one label, the figures of 
 installed.
 
 MODEL is what train wrote, a .keras file, or a checkpoint with a trained head: a directory, or hf://owner/name. FILE is
-as for train.
+as for train; the columns that a classifier reads beside a text must be in it, by their names.
 
 Examples:
   keras-bert-layers evaluate sentiment test.csv --text review --label sentiment
@@ -22,7 +22,7 @@ from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import training_rows
 from keras_bert_layers.cli.evaluation import PROBLEM_TYPES, json_number, measured, report_of
 from keras_bert_layers.cli.evaluation import TASKS as TRAINED
-from keras_bert_layers.cli.models import load_task_of_texts
+from keras_bert_layers.cli.models import column_dtypes, load_task_of_texts
 from keras_bert_layers.cli.text_rows import check_file
 
 OWNER = "evaluate"
@@ -54,7 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     kinds = {problem: kind for kind, problem in PROBLEM_TYPES.items()}
     # The classes of a model without their names are numbers.
     arguments.labels = kinds[model.problem_type] if getattr(model, "class_names", None) else "number"
-    rows = training_rows.read_rows(arguments.file, task, arguments, owner=OWNER)
+    dtypes = column_dtypes(model)
+    rows = training_rows.read_rows(arguments.file, task, arguments, columns=[*dtypes], owner=OWNER)
+    rows = rows.with_values([*dtypes], dtypes, owner=OWNER)
     metrics = measured(model, rows, arguments.batch_size)
     if arguments.json:
         values = {name: json_number(value) for name, value in metrics.items()}

@@ -16,9 +16,13 @@ A line is the text itself. For a model of more than one text, tabs separate the 
 ends come as JSON lines (--format jsonl, or a file name that ends in .jsonl): objects with the model's input names, such
 as {"question": "...", "context": "..."} or {"prompt": "...", "choices": ["...", "..."]}; other keys are ignored.
 
+A table (.csv, .tsv, .jsonl) is read by its columns where --text names the one of texts, and always for a model that
+reads columns beside a text. It then has these columns too, as in training; JSON lines have a key for each.
+
 Examples:
   keras-bert-layers predict sentiment.keras "A warm, funny film." "Two dull hours."
   keras-bert-layers predict hf://owner/name --file reviews.txt > answers.jsonl
+  keras-bert-layers predict sentiment --file reviews.csv --text review
   keras-bert-layers predict squad-model "Who wrote it?" "It was written by Mary Shelley."
   zcat pairs.tsv.gz | keras-bert-layers predict exported-model - --batch-size 64 | head
 """
@@ -28,7 +32,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +41,11 @@ import numpy as np
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import text_rows
 from keras_bert_layers.cli.answer_lines import answer_lines
-from keras_bert_layers.cli.models import PROGRAM_FILE, input_axes, load_saved_model, load_task_of_texts
+from keras_bert_layers.cli.models import PROGRAM_FILE, inputs_of, load_saved_model, load_task_of_texts
 from keras_bert_layers.cli.onnx_file import SUFFIX, OnnxAnswerer
 from keras_bert_layers.cli.terminal import progress, report
-from keras_bert_layers.cli.text_rows import TextRow, columns_of
+from keras_bert_layers.cli.text_rows import Inputs, TextRow, columns_of
+from keras_bert_layers.cli.training_rows import TABLES, rows_of_table
 from keras_bert_layers.export.signature import TEXT_INPUTS
 
 if TYPE_CHECKING:
@@ -59,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="the model to run")
     parser.add_argument("texts", metavar="TEXT", nargs="*", help="an input; - for stdin; after -- if it starts with -")
     parser.add_argument("--file", type=Path, metavar="FILE", help="one row per line")
+    parser.add_argument("--text", metavar="COLUMN", help="the column of a table with the (first) texts of a row")
+    parser.add_argument("--pair", metavar="COLUMN", help="the column of its second texts")
     text_rows.add_arguments(parser)
     parser.add_argument("--task", choices=TASKS, metavar="TASK", help="which of the checkpoint's trained tasks to run")
 
@@ -68,12 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.texts and arguments.file is not None:
         raise ValueError(f"`{OWNER}`: texts must come from TEXT or from --file, not from both.")
     text_rows.check_arguments(OWNER, arguments, arguments.file)
-    _warn_of_files(arguments)
+    is_table = arguments.file is not None and text_rows.suffix_of(arguments.file.name) in TABLES
+    if not (is_table and arguments.format is None) and (arguments.text or arguments.pair):
+        raise ValueError(f"`{OWNER}`: --text and --pair are for --file with a table: {', '.join(TABLES)}.")
+    _warn_of_words(arguments)
     answerer = open_answerer(arguments.model, arguments.task)
-    if arguments.texts and arguments.texts != ["-"]:
-        rows = text_rows.rows_of_words(arguments.texts, answerer.inputs, owner=OWNER)
-    else:
-        rows = text_rows.rows_of_file(arguments.file, answerer.inputs, form=arguments.format, owner=OWNER)
+    rows = _rows(arguments, answerer.inputs, is_table=is_table)
     # No bar if the answers go to the same screen.
     with progress("Answering", None, unit="rows", shown=not sys.stdout.isatty()) as advance:
         for batch in text_rows.batches(rows, arguments.batch_size):
@@ -88,16 +95,27 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _warn_of_files(arguments: argparse.Namespace) -> None:
-    """Warns of files that are read otherwise than one may expect."""
-    if found := [text for text in arguments.texts if os.path.isfile(text)]:
-        report("warning", f"{found[0]!r} is taken as a text, and a file has this name. `--file` reads the lines of it.")
+def _rows(arguments: argparse.Namespace, inputs: Inputs, *, is_table: bool) -> Iterator[TextRow]:
+    """The rows, of a table by its columns where these are named or the model reads columns."""
+    if arguments.texts and arguments.texts != ["-"]:
+        return text_rows.rows_of_words(arguments.texts, inputs, owner=OWNER)
+    texts = [name for name, kind in inputs.items() if isinstance(kind, int)]
+    columns = dict(zip(texts, (arguments.text, arguments.pair), strict=False))
+    if any(columns.values()) or (is_table and arguments.format is None and len(texts) < len(inputs)):
+        return rows_of_table(arguments.file, inputs, columns, owner=OWNER)
     if arguments.file is not None and arguments.format is None and text_rows.suffix_of(arguments.file.name) == ".csv":
         report(
             "warning",
-            f"each line of {arguments.file}, the first too, is taken as one text with all of its columns. Write the "
-            'column of texts alone, or JSON lines such as {"text": "..."} in a file that ends in .jsonl.',
+            f"each line of {arguments.file}, the first too, is taken as one text with all of its columns. Name the "
+            'column of texts by --text, or write JSON lines such as {"text": "..."} in a file that ends in .jsonl.',
         )
+    return text_rows.rows_of_file(arguments.file, inputs, form=arguments.format, owner=OWNER)
+
+
+def _warn_of_words(arguments: argparse.Namespace) -> None:
+    """Warns of texts that are probably meant as files."""
+    if found := [text for text in arguments.texts if os.path.isfile(text)]:
+        report("warning", f"{found[0]!r} is taken as a text, and a file has this name. `--file` reads the lines of it.")
 
 
 def open_answerer(source: str, task: str | None) -> TaskAnswerer | SavedModelAnswerer | OnnxAnswerer:
@@ -132,12 +150,12 @@ class TaskAnswerer:
         task: a task with a preprocessor.
 
     Attributes:
-        inputs: each input's name -> its number of axes: 1 for one text per row, 2 for several.
+        inputs: those of the task, as `text_rows` takes them.
     """
 
     def __init__(self, task: Task):
         self._task = task
-        self.inputs = input_axes(task)
+        self.inputs = inputs_of(task)
 
     def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
         """The answers to some rows: name -> array, rows first, strings as `str`."""
@@ -151,10 +169,10 @@ class SavedModelAnswerer:
         source: its directory.
 
     Attributes:
-        inputs: each input's name -> its number of axes: 1 for one text per row, 2 for several.
+        inputs: those of the model, as `text_rows` takes them.
 
     Raises:
-        ValueError: it cannot be read, or its inputs are not strings.
+        ValueError: it cannot be read, or takes no strings.
     """
 
     def __init__(self, source: str):
@@ -162,23 +180,26 @@ class SavedModelAnswerer:
         self._model = load_saved_model(source, owner=OWNER, cure=cure)
         signature = self._model.signatures.get(_SIGNATURE)
         specs = {} if signature is None else signature.structured_input_signature[1]
-        if not specs or not all(name in TEXT_INPUTS and spec.dtype == "string" for name, spec in specs.items()):
+        texts = [name for name in TEXT_INPUTS if name in specs]
+        beside = {name: spec.dtype.name for name, spec in specs.items() if name not in texts and spec.shape.rank == 1}
+        if not texts or len(texts) + len(beside) < len(specs) or any(specs[name].dtype != "string" for name in texts):
             raise ValueError(f"`{OWNER}`: {source} must have a signature {_SIGNATURE!r} of strings. Found: {[*specs]}.")
         self._signature = signature
-        self.inputs = {name: specs[name].shape.rank for name in sorted(specs, key=TEXT_INPUTS.index)}
+        self.inputs: Inputs = {**{name: specs[name].shape.rank for name in texts}, **beside}
 
     def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
         """The answers to some rows: name -> array, rows first, strings as bytes."""
         import tensorflow as tf
 
-        def tensor(values: Sequence[Any]) -> Any:
-            if isinstance(values[0], str):
-                return tf.constant(values, tf.string)
+        def tensor(kind: int | str, values: Sequence[Any]) -> Any:
+            if kind != 2:
+                return tf.constant(values, tf.string if kind == 1 else kind)
             return tf.ragged.constant(values, dtype=tf.string).to_tensor("")  # choices, padded with empty ones
 
-        columns = zip(self.inputs, zip(*(row.texts for row in rows), strict=True), strict=True)
+        columns = zip(*(row.texts for row in rows), strict=True)
+        given = {name: tensor(kind, next(columns)) for name, kind in self.inputs.items()}
         try:
-            answers = self._signature(**{name: tensor(values) for name, values in columns})
+            answers = self._signature(**given)
         except tf.errors.OpError as error:
             raise ValueError(f"`{OWNER}`: {error.message}") from error
         return {name: tensor.numpy() for name, tensor in answers.items()}

@@ -116,7 +116,8 @@ def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
 def _about_columns(chosen: Chosen, labels: list[str]) -> Iterator[str]:
     """The columns, and the labels."""
     others = f"; not read: {', '.join(chosen.others)}" if chosen.others else ""
-    yield f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{others}"
+    beside = f"; beside them: {', '.join(chosen.beside)}" if chosen.beside else ""
+    yield f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{beside}{others}"
     if not labels:
         yield "labels: none found; name their column by --label"
     elif chosen.kind == "number":
@@ -205,6 +206,9 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
     if chosen is not None:
         words += ["--text", chosen.text, *(["--label", chosen.label] if chosen.label else [])]
         words += ["--labels", "number"] if chosen.kind == "number" else []
+        if chosen.label and chosen.beside:
+            words += ["--columns", *chosen.beside]
+            options = ["head_tail" if option == "windows" else option for option in options]  # columns need one row
     words += ["--validation", str(arguments.validation)] if arguments.validation else []
     words += [*options, "--from", arguments.model, "--to", arguments.file.name.partition(".")[0]]
     yield f"next: {shlex.join(words)}"
@@ -214,7 +218,11 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
         names = 'problem_type="regression"' if is_number else f"class_names=sorted(set(rows[{chosen.label!r}]))"
         reader = f"read_{'json' if is_json else 'csv'}({str(arguments.file)!r}{', lines=True' if is_json else ''})"
         yield "or in Python:"
-        yield "  import pandas, keras_bert_layers as kbl"
+        yield "  import keras, pandas, keras_bert_layers as kbl"
         yield f"  rows = pandas.{reader}"
+        x = f"rows[{chosen.text!r}]"
+        if chosen.beside:
+            yield f"  space = keras.utils.FeatureSpace({chosen.beside}, output_mode='concat')"
+            length, x = f"{length}, columns=space", f"rows[{[*chosen.beside]}].assign(text={x})"
         yield f"  model = kbl.load_task({arguments.model!r}, {task!r}, {names}{length})"
-        yield f"  model.fit(rows[{chosen.text!r}], rows[{chosen.label!r}], epochs={_EPOCHS})"
+        yield f"  model.fit({x}, rows[{chosen.label!r}], epochs={_EPOCHS})"

@@ -15,12 +15,14 @@ FILE, and the task by the end of its name; --task selects another:
   .conll .bio .iob      token_classifier: a word and its tag on each line; .conll.txt too
   .json                 question_answerer: the format of SQuAD
   .txt                  masked_lm: a text on each line; token_classifier if each is a word and its tag
+                        --columns names columns of numbers and categories that a classifier reads beside the text
   --task sentence_encoder, cross_encoder: a table with --text, --pair and --label, a number from 0 to 1; without
                         --label, a sentence_encoder learns that the two texts of a row belong together
 
 Examples:
   keras-bert-layers train reviews.csv --text review --label sentiment --from bert-base --to sentiment
   keras-bert-layers train stars.csv --text review --label stars --labels number --from bert-base --to stars
+  keras-bert-layers train reviews.csv --text review --label sentiment --columns age country --from m --to sentiment
   keras-bert-layers train names.conll --validation dev.conll --from bert-base --to names --epochs 5
   keras-bert-layers train pairs.tsv --task cross_encoder --text query --pair passage --label score --from m --to ranker
 """
@@ -32,7 +34,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +43,9 @@ from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.checkpoints.checkpoint_error import first_names
 from keras_bert_layers.checkpoints.task_table import task_of
 from keras_bert_layers.cli import training_rows
+from keras_bert_layers.cli.columns import NUMBERS, column_kind, text_of
 from keras_bert_layers.cli.evaluation import PROBLEM_TYPES, TASKS, json_number, measured, report_of
-from keras_bert_layers.cli.models import EXPORT, MODEL, keras_file, source_of
+from keras_bert_layers.cli.models import EXPORT, MODEL, column_dtypes, keras_file, source_of
 from keras_bert_layers.cli.processes import add_process_arguments, export, files_of_first, join_processes
 from keras_bert_layers.cli.terminal import counted, quiet_start, report
 from keras_bert_layers.cli.text_rows import check_file
@@ -77,6 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help="replace the model at DIR")
     add("--task", choices=TASKS, metavar="TASK", help=f"one of {', '.join(TASKS)} (default: by the file's name)")
     training_rows.add_arguments(parser)
+    shown = "columns beside the text of a classifier: of numbers, with empty cells for missing ones, or else categories"
+    add("--columns", nargs="+", default=[], metavar="COLUMN", help=shown)
     add("--labels", choices=PROBLEM_TYPES, default="one", help="the labels of a row of a classifier (default: one)")
     add("--validation", type=Path, metavar="FILE", help="rows to validate on (default: a share of FILE)")
     add("--share", type=float, default=0.1, metavar="X", help="the share of FILE to validate on (default: 0.1)")
@@ -104,13 +109,18 @@ def run(arguments: argparse.Namespace) -> int:
     _check_task(task, arguments)
     check_destination(arguments.to, replace=arguments.force, owner=OWNER, argument="DIR")
     training, validation = _rows(task, arguments)  # first, as Keras takes seconds to be imported
+    kinds = _column_kinds((training, validation), arguments.columns)
     with quiet_start():
         import keras
 
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and the backend
     keras.utils.set_random_seed(arguments.seed)
     is_first = join_processes(arguments)
-    model = new_task(arguments.source, task, (training, validation), arguments)
+    model = new_task(arguments.source, task, (training, validation), arguments, kinds)
+    dtypes = column_dtypes(model)
+    if {*dtypes} != {*arguments.columns}:
+        raise ValueError(checks.message(OWNER, "--columns", f"name those of MODEL, {[*dtypes]}", arguments.columns))
+    training, validation = (part.with_values(arguments.columns, dtypes) for part in (training, validation))
     report(OWNER, f"{counted(training.num_rows, 'row')} to train on, {validation.num_rows} to validate on")
     if names := getattr(model, "class_names", None):
         report(OWNER, f"{len(names)} classes: {first_names(names, _NAMES_IN_A_LINE)}")
@@ -177,6 +187,7 @@ def _check_task(task: str, arguments: argparse.Namespace) -> None:
         ("--class-weight", arguments.class_weight, kind == "one", "a classifier of one label"),
         ("--calibrate", arguments.calibrate, kind in ("one", "several"), "a classifier of one label or several"),
         ("--long-texts", arguments.long_texts, task in _LONG_TEXTS, ", ".join(_LONG_TEXTS)),
+        ("--columns", arguments.columns, task == "classifier", "a classifier"),
     ):
         if given and not is_right:
             raise ValueError(f"`{OWNER}`: {option} is for {tasks}. Received: a {task}.")
@@ -199,16 +210,34 @@ def _freeze(backbone: keras.Model, given: str | None) -> None:
 
 def _rows(task: str, arguments: argparse.Namespace) -> tuple[TrainingRows, TrainingRows]:
     """The rows to train on and to validate on."""
-    rows = read_rows(arguments.file, task, arguments)
+    rows = read_rows(arguments.file, task, arguments, columns=arguments.columns)
     if arguments.validation is not None:
-        return rows, read_rows(arguments.validation, task, arguments)
+        return rows, read_rows(arguments.validation, task, arguments, columns=arguments.columns)
     if rows.num_rows < 2:
         cure = "Add rows, or give --validation."
         raise ValueError(f"`{OWNER}`: {arguments.file} must have two rows, one to validate on. Received: 1 row. {cure}")
     return rows.split(arguments.share, arguments.seed)
 
 
-def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: argparse.Namespace) -> Any:
+def _column_kinds(rows: Sequence[TrainingRows], names: Sequence[str]) -> dict[str, str]:
+    """How a `FeatureSpace` reads each of the columns, which are the last ones of the rows."""
+    kinds = {}
+    for place, name in enumerate(names, start=-len(names)):
+        cells = [cell for part in rows for cell in part.texts[place]]
+        kinds[name] = column_kind(name, cells, owner=OWNER)
+        number = len({*map(text_of, cells)} - {""})
+        what = "numbers" if kinds[name] == NUMBERS else f"{number} categories"
+        report(OWNER, f"column {name!r} is read as {what}; {sum(not text_of(cell) for cell in cells)} are missing")
+    return kinds
+
+
+def new_task(
+    source: str,
+    task: str,
+    rows: Iterable[TrainingRows],
+    arguments: argparse.Namespace,
+    columns: Mapping[str, str] | None = None,
+) -> Any:
     """A task for some rows.
 
     A `.keras` file is trained further. From other sources, and from a `.keras` file of a masked language model, a
@@ -220,10 +249,13 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         task: the task's name.
         rows: the rows to train and to validate on, whose labels are the classes.
         arguments: those of the command: `labels`, `long_texts` and `max_length`.
+        columns: the features of the columns beside a text, as a `FeatureSpace` takes them, for a new classifier.
 
     Raises:
         CheckpointError, ValueError: the source cannot be read, or is another task.
     """
+    import keras
+
     import keras_bert_layers as kbl
 
     source = source_of(source)
@@ -247,6 +279,7 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels], "long_texts": arguments.long_texts}
         if arguments.labels != "number":
             problem["class_names"] = _class_names(labels, arguments)
+        problem["columns"] = keras.utils.FeatureSpace(dict(columns), output_mode="concat") if columns else None
         return kbl.BertClassifier(backbone, preprocessor=preprocessor, **problem)
     if task == "token_classifier":
         tags = [tag for row in labels for tag in row]

@@ -15,6 +15,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.export.signature import input_name
 from keras_bert_layers.tasks.feeding.columns import column_values
 from keras_bert_layers.tasks.feeding.streams import LABELS
 
@@ -51,7 +52,7 @@ class RowFeatures:
         self._owner = owner
         self.dtypes = {name: feature.dtype for name, feature in space.features.items()}
         self.names = list(self.dtypes)
-        self._inputs = {name: re.sub(r"\W|^(?=[\d_])", "_", name, flags=re.ASCII).lstrip("_") for name in self.dtypes}
+        self._inputs = {name: input_name(name) for name in self.dtypes}
         taken = [name for name, key in self._inputs.items() if key in _RESERVED or not key]
         if taken or len({*self._inputs.values()}) < len(self._inputs):
             rule = f"have names that differ in letters, digits and `_`, and are none of {list(_RESERVED)}"
@@ -189,6 +190,16 @@ class RowFeatures:
                 values = tf.where(tf.math.is_nan(values), tf.cast(self._fills[name], dtype), values)
             given[name] = values[:, None]
         return tf.ensure_shape(tf.cast(self.space(given), tf.float32), [None, self.width])
+
+    def missing(self) -> Any:
+        """The encoded features of a row without any value, float32 `[1, F]`, in graph."""
+        return self(*(self.checked(name, [None], 0) for name in self.names))
+
+    def by_column(self, scores: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The columns and crosses in the order of their features, and the sums of the scores `(F,)` of each."""
+        names = [*sorted(self.names), *sorted(cross.name for cross in self.space.crosses)]
+        numbers = np.repeat(np.arange(len(names)), [part.shape[-1] for part in self.space.concat.input])
+        return names, np.bincount(numbers, scores)
 
 
 def _is_adapted(space: Any) -> bool:

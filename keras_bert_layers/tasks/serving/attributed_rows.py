@@ -32,7 +32,8 @@ _READ_BY_RULES = ("max_length", "truncation", "truncation_side", "framed", "trun
 
 #: For each row, the arrays `IDS`, `"starts"`, `"ends"` and `"begins_word"`, int `[S]`; the targets, as in `integral`;
 #: and their name. Under a rule for long texts, `IDS` and `"places"` are `[windows, S]`, and `"tokens"` and the others
-#: `[tokens]`: the places are those of a window's tokens in the tokens of the whole text, or -1.
+#: `[tokens]`: the places are those of a window's tokens in the tokens of the whole text, or -1. Beside columns,
+#: `"columns"` are the encoded features, float32 `[features]`.
 Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
 #: From a task, columns of texts and a target for each row to `Rows`.
 RowsOf = Callable[[Any, Any, list[Any]], Rows]
@@ -65,8 +66,10 @@ def class_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
     """The rows of a classifier or a cross encoder."""
     checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     look_for_cuts(task.pipeline, columns)
+    read = task.pipeline.read_together(columns)
+    beside = {name: np.asarray(values) for name, values in task.pipeline.beside(columns).items()}
     if task.long_texts is None:
-        inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
+        inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), read)
     names = class_names(task)
     indices = {key: index for index, name in enumerate(names) for key in (name, index)}
     highest = task.predict(columns, verbose=0).argmax(axis=-1).tolist() if None in wanted else wanted
@@ -74,10 +77,10 @@ def class_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
         given = highest[row] if target is None else target
         index = indices[checks.one_of(type(task).__name__, "target", given, indices)]
         if task.long_texts is not None:
-            texts = [column[row : row + 1] for column in as_tuple(columns)]
-            yield _read_long(task, texts), [index], names[index]
+            found = _read_long(task, [column[row : row + 1] for column in as_tuple(read)])
         else:
-            yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]
+            found = {name: values[row].numpy() for name, values in inputs.items()}
+        yield {**found, **{name: values[row] for name, values in beside.items()}}, [index], names[index]
 
 
 def _read_long(task: keras.Model, texts: list[Any]) -> dict[str, np.ndarray]:

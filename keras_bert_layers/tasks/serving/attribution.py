@@ -1,7 +1,7 @@
 """`Attribution`: integrated gradients, a score for each token that says how much it raised or lowered a logit.
 
-Axes: R rows, S sequence, H hidden, P points of a path, N = P * R rows at points, K logits that a target is the sum of;
-T texts, which are rows, or one text whose windows are rows.
+Axes: R rows, S sequence, H hidden, F encoded features of columns beside a text, P points of a path, N = P * R rows at
+points, K logits that a target is the sum of; T texts, which are rows, or one text whose windows are rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -21,7 +21,7 @@ from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Ids, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.config import IDS
+from keras_bert_layers.config import COLUMNS, IDS
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.text_task import TextTask, refuse_columns
 from keras_bert_layers.layers import BertEmbedding
@@ -45,7 +45,8 @@ class Attribution:
     A score is the integrated gradient of the logit over the output of the embedding layer, on the straight path from a
     baseline: the same row with [PAD] (or [MASK]) in place of the text's tokens. Above 0, the token raised the logit.
     The scores add up to the difference of the logit between the text and the baseline. Where a text is read through
-    windows, a token's score is the sum over those that show it, as they count in the task's pooling.
+    windows, a token's score is the sum over those that show it, as they count in the task's pooling. Beside columns,
+    the path also goes from the encoding of a row without values to that of the row, and each column has a score.
     `visualization.AttributionPicture` draws them.
 
     Args:
@@ -61,6 +62,9 @@ class Attribution:
         difference: the logit of the text minus that of the baseline.
         error: how far the sum of the scores is from `difference`.
         steps: the number of points on the path at which gradients were computed.
+        columns: the columns beside the text, and the crosses of columns, by Keras's names; none for a text alone.
+        column_scores: float64 `(columns,)`, the sums over the encoded features of each; 0 for a missing value, and for
+            a category that training did not have.
 
     References:
         Sundararajan et al. 2017, arXiv:1703.01365, sections 3 and 5; the error is that of their axiom of completeness.
@@ -76,6 +80,8 @@ class Attribution:
     difference: float
     error: float
     steps: int
+    columns: list[str] = field(default_factory=list)
+    column_scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def attribute(
@@ -102,7 +108,7 @@ def attribute(
     Args:
         task: the task; its method `attribute` calls this function.
         rows_of: what the task explains: one of the functions of `attributed_rows`.
-        texts: as in `answer`: a list, array or column of strings, or a tuple of two; or a single row.
+        texts: as in `answer`: a list, array or column of strings, or a tuple of two; a table; or a single row.
         target: what to explain, or a list with one for each text: a class, by its name or index; or a tuple of the
             index of a word, counted by the tokenizer, and the name of a tag. None is the highest logit of a classifier,
             the best span of a question answerer, which takes nothing else, or the tag other than "O" that is most
@@ -144,8 +150,9 @@ def attribute(
         raise RuntimeError(f"`{owner}`: `attribute` needs the backend tensorflow. {cure}")
     tokenizer = task.preprocessor.tokenizer
     fill = tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id
+    texts = texts_of_table(task.pipeline, texts)
     is_one = is_single_row(texts)
-    columns = task.pipeline.columns(as_rows(texts) if is_one else texts_of_table(task.pipeline, texts))
+    columns = task.pipeline.columns(as_rows(texts) if is_one else texts)
     wanted = list(target) if isinstance(target, list | np.ndarray) else [target] * num_rows(columns)
     checks.length(owner, "target", wanted, num_rows(columns), rule="hold one for each text", unit="targets")
     explained = _explained(task, rows_of(task, columns, wanted), fill, tolerance, max_steps)
@@ -170,31 +177,37 @@ def special_ids(tokenizer: Tokenizer) -> list[int]:
 def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_steps: int) -> Iterator[Attribution]:
     """The attribution of each row, with twice the points as long as the error is too large."""
     tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
-    signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
+    features = getattr(task.pipeline, "features", None)
+    beside = {} if features is None else {COLUMNS: tf.TensorSpec([None, None], tf.float32)}
+    signature = ({**dict.fromkeys(IDS, spec), **beside}, spec, spec, tf.TensorSpec([None, 3], tf.float32))
     task.predictor.warn_of_new_head()
     run = task.predictor.traced_once(types.MethodType(integral, task), signature)
     for given_row, target, name in rows:
         row = given_row if "places" in given_row else _without_padding(given_row)
         starts, ends, ids, places = row["starts"], row["ends"], row["tokens"], np.atleast_2d(row["places"])
-        inputs, is_text = {key: np.atleast_2d(row[key]) for key in IDS}, ~np.isin(ids, special_ids(tokenizer))
+        is_text = ~np.isin(ids, special_ids(tokenizer))
+        inputs = {key: np.atleast_2d(row[key]) for key in IDS} | {key: given_row[key][None] for key in beside}
         given, steps = inputs["token_ids"], min(FIRST_STEPS, max_steps)
         others = np.where(np.isin(given, special_ids(tokenizer)), given, fill), np.array([target], np.int32)
         while True:
             found, (difference,) = (found.numpy() for found in run(inputs, *others, path(steps)))
+            found, encoded = np.split(found, [given.shape[1]], axis=1)
             scores = np.zeros(len(ids), np.float32)
             np.add.at(scores, places[places >= 0], found[places >= 0])
-            error = abs(float(scores.sum(dtype=np.float64)) - float(difference))
+            error = abs(float(scores.sum(dtype=np.float64) + encoded.sum(dtype=np.float64)) - float(difference))
             if steps == max_steps or error <= _largest_error(difference, tolerance):
                 break
             steps = min(2 * steps, max_steps)
         tokens = readable(tokenizer, ids)
         words, sums = by_words(tokenizer, ids, is_text, row["begins_word"] > 0, scores)
-        yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps)
+        columns = ([], np.zeros(0)) if features is None else features.by_column(encoded[0])
+        yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps, *columns)
 
 
 def _without_padding(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """A row of tokens, as one of a long text with a single window."""
-    row = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
+    length = row["padding_mask"].sum()
+    row = {key: np.asarray(values[:length], np.int32) for key, values in row.items() if key != COLUMNS}
     return {**row, "tokens": row["token_ids"], "places": np.arange(len(row["token_ids"]))}
 
 
@@ -217,16 +230,17 @@ def integral(
 
     Args:
         task: the task.
-        inputs: the model's inputs, int32 `[R, S]` each.
+        inputs: the model's inputs, int32 `[R, S]` each; `"columns"` float32 `[R, F]`.
         baseline_ids: int32 `[R, S]`, the token ids at the start of the path.
         targets: int32 `[T, K]`: for each output of the task, in the order of their names, the index of a logit in the
             flattened logits of the text.
         path: what `path` returns.
 
     Returns:
-        The scores, float32 `[R, S]`, 0 at padding, and the differences, float32 `[T]`.
+        The scores, float32 `[R, S + F]`, 0 at padding, and the differences, float32 `[T]`.
     """
     num_rows, length = tf.unstack(tf.shape(baseline_ids))
+    width = length + (tf.shape(inputs[COLUMNS])[1] if COLUMNS in inputs else 0)
     num_texts = tf.shape(targets)[0]
     at_once = tf.maximum(1, TOKENS_AT_ONCE // tf.maximum(1, num_rows * length))
 
@@ -235,38 +249,46 @@ def integral(
         number = tf.shape(points)[0]
         rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
         products, logits = _at_points(task, tf.repeat(points[:, 0], num_rows), *rows)
-        scores += tf.tensordot(points[:, 1], tf.reshape(products, [number, num_rows, length]), 1)
+        scores += tf.tensordot(points[:, 1], tf.reshape(products, [number, num_rows, width]), 1)
         differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_texts]), 1)
         return start + at_once, scores, differences
 
-    state = (tf.constant(0), tf.zeros([num_rows, length]), tf.zeros([num_texts]))
+    state = (tf.constant(0), tf.zeros([num_rows, width]), tf.zeros([num_texts]))
     return tf.while_loop(lambda start, *_: start < tf.shape(path)[0], add, state, parallel_iterations=1)[1:]
 
 
 def _at_points(
     task: TextTask, shares: Tensor, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor
 ) -> tuple[Any, Any]:
-    """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[P * T]`."""
-    found: list[Any] = []
-    shape = [tf.shape(targets)[0], -1, tf.shape(baseline_ids)[1]]
-    read = {name: tf.reshape(ids, shape) for name, ids in inputs.items()}  # windows by text
+    """Gradients times changes at points of paths, summed over H, float32 `[N, S + F]`; and the targets `[P * T]`."""
+    paths: dict[str, tuple[Any, Any]] = {}
+    read, mask = inputs, inputs["padding_mask"] > 0
+    if isinstance(task.long_texts, Windows):
+        shape = [tf.shape(targets)[0], -1, tf.shape(baseline_ids)[1]]
+        read = {name: tf.reshape(ids, shape) for name, ids in inputs.items()}  # windows by text
+
+    def between(name: str, start: Tensor, end: Tensor) -> Any:
+        share = tf.reshape(shares, [-1] + [1] * (len(end.shape) - 1))
+        paths[name] = start + share * (end - start), end - start
+        tape.watch(paths[name][0])
+        return paths[name][0]
 
     def embed(layer: BertEmbedding, token_ids: Tensor, segment_ids: Tensor, padding_mask: Tensor) -> Any:
         # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
         positions = layer.counted_positions(token_ids, None) if layer.position_offset else None
         both = (layer(ids, segment_ids, positions, padding_mask) for ids in (baseline_ids, token_ids))
-        start, end = (tf.cast(hidden, tf.float32) for hidden in both)
-        found.extend([start + shares[:, None, None] * (end - start), end - start])  # [N, S, H]
-        tape.watch(found[0])
-        return found[0]
+        return between("text", *(tf.cast(hidden, tf.float32) for hidden in both))  # [N, S, H]
 
     with freed_with(task), tf.GradientTape(watch_accessed_variables=False) as tape:
-        has_windows = isinstance(task.long_texts, Windows)
-        outputs = tf.nest.flatten(_outputs(task, read if has_windows else inputs, embed))
+        if COLUMNS in inputs:
+            read = {**read, COLUMNS: between(COLUMNS, task.pipeline.features.missing(), inputs[COLUMNS])}
+        outputs = tf.nest.flatten(_outputs(task, read, embed))
         rows = [tf.reshape(output, [tf.shape(targets)[0], -1]) for output in outputs]
         logits = tf.add_n([tf.gather(row, targets[:, i], batch_dims=1) for i, row in enumerate(rows)])
-    products = tf.reduce_sum(tape.gradient(logits, found[0]) * found[1], axis=-1)
-    return tf.where(inputs["padding_mask"] > 0, products, 0.0), logits
+    gradients = tape.gradient(logits, {name: point for name, (point, _) in paths.items()})
+    products = {name: gradients[name] * change for name, (_, change) in paths.items()}
+    products["text"] = tf.where(mask, tf.reduce_sum(products["text"], axis=-1), 0.0)
+    return tf.concat([products[name] for name in ("text", COLUMNS) if name in products], axis=1), logits
 
 
 def _outputs(model: keras.Model, inputs: Ids, embed: Callable[..., Any]) -> Any:
@@ -299,7 +321,7 @@ def attribution_signature(task: TextTask) -> Signature:
 
 
 def _check_rows(task: TextTask) -> None:
-    refuse_columns(type(task).__name__, task, "`report` shows the weights of words beside columns.")
+    refuse_columns(type(task).__name__, task, "`attribute` scores columns too.")
     checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     if task.long_texts is not None:
         cure = "`attribute` reads all of a long text."

@@ -14,6 +14,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Rows
+from keras_bert_layers.config import COLUMNS
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import as_tuple, check_takes_text
@@ -22,7 +23,7 @@ from keras_bert_layers.tasks.feeding.streams import texts_of_table
 from keras_bert_layers.tasks.labels.calibration import softmax
 from keras_bert_layers.tasks.serving.attributed_rows import by_words, readable
 
-#: The tokens and words of an error, and their weights, as `ClassificationError` has them.
+#: The tokens, words and columns of an error, and their weights, as `ClassificationError` has them.
 Occluded = dict[str, list[Any]]
 _AVERAGES = ("macro avg", "weighted avg")
 
@@ -43,6 +44,8 @@ class ClassificationError:
             unknown token; 0 for special tokens.
         words: the words of the text as the model reads them, without special tokens.
         word_weights: for each word, the sum of the weights of its tokens.
+        columns: the names of the columns beside the text.
+        column_weights: for each column, how much the probability falls if its value is missing.
     """
 
     row: int
@@ -55,6 +58,8 @@ class ClassificationError:
     weights: list[float]
     words: list[str] = field(default_factory=list)
     word_weights: list[float] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    column_weights: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -179,12 +184,13 @@ def _error(
 def _occluded(
     classifier: keras.Model, columns: Sequence[Any], predicted: np.ndarray, verbose: str | int
 ) -> list[Occluded]:
-    """The tokens and words of each row, and how much the probability of a class falls without each of them."""
+    """The tokens, words and columns of each row, and how much the probability of a class falls without each of them."""
     inputs, tokenizer = classifier.pipeline, classifier.preprocessor.tokenizer
     preprocessor = inputs.bucketed()
     special, classes = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id), iter(predicted.tolist())
 
     begins = ~np.array(tokenizer.continues_word())
+    names = inputs.features.names if inputs.columns_beside else []
 
     def of_row(row: Any, run: Callable[..., Any], share: float) -> Occluded:
         made = {**preprocessor(inputs.read_together(row)), **inputs.beside(row)}
@@ -192,15 +198,21 @@ def _occluded(
         tokens = ids["token_ids"][0, : int(ids["padding_mask"].sum())].copy()
         is_text = ~np.isin(tokens, special)
         positions = np.flatnonzero(is_text)
-        ids = {name: np.repeat(values, len(positions) + 1, axis=0) for name, values in ids.items()}
+        ids = {name: np.repeat(values, 1 + len(positions) + len(names), axis=0) for name, values in ids.items()}
         ids["token_ids"][np.arange(1, len(positions) + 1), positions] = tokenizer.unknown_id
+        for place, name in enumerate(names, start=-len(names)):  # columns are the last parts of a row
+            without = list(row)
+            without[place] = inputs.features.checked(name, [None], 0)
+            ids[COLUMNS][place] = inputs.beside(tuple(without))[COLUMNS][0]
         logits = run(ids, preprocessor, finish=inputs.model_inputs, share=share)
         probabilities = softmax(logits.astype(np.float64))[:, next(classes)]
         weights = np.zeros(len(tokens))
-        weights[positions] = probabilities[0] - probabilities[1:]
+        falls = probabilities[0] - probabilities[1:]
+        weights[positions] = falls[: len(positions)]
         words, sums = by_words(tokenizer, tokens, is_text, begins[tokens], weights)
         shown = readable(tokenizer, tokens)
-        return {"tokens": shown, "weights": weights.tolist(), "words": words, "word_weights": sums.tolist()}
+        found = {"tokens": shown, "weights": weights.tolist(), "words": words, "word_weights": sums.tolist()}
+        return {**found, "columns": names, "column_weights": falls[len(positions) :].tolist()}
 
     def of_block(block: Any, run: Callable[..., Any]) -> list[Occluded]:
         sides = as_tuple(block)

@@ -188,7 +188,7 @@ def _texts(shape: tuple[int | None, ...], is_long: bool, rows: int) -> np.ndarra
 def _ids(task: TextTask, name: str, shape: tuple[int | None, ...], rows: int) -> np.ndarray:
     """The ids of as many tokens as a short text, a long one and an empty one have."""
     if name == COLUMNS or len(shape) == 1:  # what stands beside a text
-        return np.zeros([rows, *(size or 0 for size in shape[1:])])
+        return np.zeros([rows, *([task.pipeline.features.width] if name == COLUMNS else [])])
     config = task.backbone.config
     width = min(config.max_sequence_length, 8 if rows == 1 else 128)
     real = np.arange(width) < np.array([8, width, 2])[:rows, None]  # [rows, width]

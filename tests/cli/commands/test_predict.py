@@ -204,3 +204,11 @@ def test_warns_of_a_file_that_is_read_otherwise_than_expected(run, saved_model, 
         2: "each line of texts.csv, the first too, is taken as",
     }
     assert expected[len(words)] in capsys.readouterr().err
+
+
+def test_a_column_of_a_table(run, answers, saved_model, tmp_path):
+    (tmp_path / "texts.csv").write_text("id,review\n" + "".join(f'1,"{text}"\n' for text in TEXTS))
+    assert run("predict", saved_model, "--file", tmp_path / "texts.csv", "--text", "review") == 0
+    found = answers()
+    assert run("predict", saved_model, *TEXTS) == 0
+    assert found == answers()

@@ -1,14 +1,18 @@
 """`suggest`: the columns that it sees, what it prints, and errors."""
 
 import shlex
+from argparse import Namespace
+from unittest.mock import Mock, patch
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sklearn")
 
+from keras_bert_layers.cli.commands.suggest import _next_steps
 from keras_bert_layers.cli.parser import make_parser
-from keras_bert_layers.cli.row_facts import baselines, choose_columns, doubtful
+from keras_bert_layers.cli.row_facts import Chosen, baselines, choose_columns, doubtful
 
 REVIEWS = ["good film", "a good night", "bad film", "unhappy night", "good, good", "bad, bad night"]
 
@@ -54,6 +58,23 @@ def test_other_files(run, encoder, tmp_path, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert shown[1] == "rows: 2"
     assert shown[2] == f"next: keras-bert-layers train {tmp_path / 'names.conll'} --from {encoder} --to names"
+
+
+def test_columns_beside_the_text(tmp_path, capsys):
+    chosen = Chosen("review", "stars", "one", (), {"the price": "float_normalized", "shop": "string_categorical"})
+    arguments = Namespace(file=tmp_path / "rows.csv", model="mini", validation=None)
+    command, *python = _next_steps(arguments, "classifier", chosen, ["--long-texts", "windows"])
+    parsed = make_parser().parse_args(shlex.split(command)[2:])
+    assert (parsed.columns, parsed.long_texts) == (["the price", "shop"], "head_tail")
+    table = pd.DataFrame({"review": ["a"], "stars": ["1"], "the price": [2.5], "shop": ["x"], "id": [1]})
+    table.to_csv(arguments.file, index=False)
+    task = Mock()
+    lines = "\n".join(line.strip() for line in python[1:])
+    with patch("keras_bert_layers.load_task", return_value=task) as load:
+        exec(lines)
+    assert list(load.call_args.kwargs["columns"].features) == ["the price", "shop"]
+    (x, y), _ = task.fit.call_args
+    assert (list(x), list(y)) == (["the price", "shop", "text"], [1])
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,8 @@ def test_questions(run, encoder, tmp_path, capsys, eager):
         (["--label", "stars", "--labels", "number", "--class-weight", "balanced"], "--class-weight is for a classif"),
         (["--label", "stars", "--labels", "number", "--calibrate"], "--calibrate is for a classifier of one label or"),
         (["--task", "masked_lm", "--long-texts", "windows"], "--long-texts is for classifier, cross_.* a masked_lm"),
+        (["--task", "masked_lm", "--columns", "stars"], "--columns is for a classifier. Received: a masked_lm"),
+        (["--label", "sentiment", "--columns", "review"], "--columns must name columns beside review, sentiment"),
         (["--label", "sentiment", "--freeze", "some"], "`--freeze` must be a number of blocks, or 'all'"),
     ],
 )
