@@ -425,6 +425,7 @@ def _new_block(
         config.num_heads,
         config.intermediate_dim,
         feed_forward=new_layer(parts.feed_forward, name="feed_forward", dtype=policy),
+        convolution=new_layer(None if index else parts.convolution, name="convolution", dtype=policy),
         activation=config.activation,
         normalize_first=parts.normalize_first,
         normalizes_attention=parts.normalizes_first_attention or index > 0,

@@ -16,6 +16,7 @@ from keras_bert_layers.layers.disentangled_self_attention import DisentangledSel
 from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
 from keras_bert_layers.layers.positions import Positions, RotaryPositions
 from keras_bert_layers.layers.self_attention import SelfAttention
+from keras_bert_layers.layers.token_convolution import TokenConvolution
 
 # Inputs of 8 bits are from 1 to 255, with 128 for zero.
 _LARGEST, _ZERO = 127, 128
@@ -63,6 +64,7 @@ def hidden_states(
             rule = "be a SelfAttention in an ONNX file"
             raise ValueError(checks.message("export", "attention", rule, type(block.attention), _CURE))
     is_plain = all(block.attention.window is None and block.attention.positions is None for block in blocks)
+    is_plain = is_plain and backbone.parts.convolution is None
     pack = packed(rows, backbone.get_layer("embedding").position_offset) if is_plain and not of_padding else None
     hidden, counts = _embedded(rows if pack is None else pack, backbone)
     size, longest = backbone.config.hidden_dim, backbone.config.max_sequence_length
@@ -75,7 +77,9 @@ def hidden_states(
         if pack is None and kind not in biases:
             biases[kind] = _bias(block.attention, longest, hidden)
         bias = biases[kind] if pack is None else pack.bias
-        hidden = _block(hidden, block, products, counts, bias, only_first=only_first)
+        output = _block(hidden, block, products, counts, bias, only_first=only_first)
+        convolution = block.convolution
+        hidden = output if convolution is None else _with_convolution(hidden, output, convolution, rows.mask)
     hidden = hidden if pack is None else pack.unpacked(hidden, size)
     return layer_norm(hidden, backbone.get_layer("final_layer_norm")) if backbone.parts.normalize_first else hidden
 
@@ -163,6 +167,18 @@ def _block(
     hidden = _added(output, attention.output_projection, hidden, block.attention_layer_norm)
     output = products.product(_inner(hidden, feed_forward, products), feed_forward.output_projection)
     return _added(output, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
+
+
+def _with_convolution(hidden: Tensor, output: Tensor, layer: keras.layers.Layer, mask: Tensor) -> Tensor:
+    """The output of a block with a `TokenConvolution` of what the block reads; both `[B, S, H]`."""
+    if type(layer) is not TokenConvolution:
+        rule = "be a TokenConvolution in an ONNX file"
+        raise ValueError(checks.message("export", "convolution", rule, type(layer), _CURE))
+    graph, reach = hidden.graph, layer.kernel_size // 2
+    columns = graph.add("Transpose", hidden * mask.cast(FLOAT).column(2), perm=[0, 2, 1])
+    weights = graph.constant(array(layer.kernel).T), graph.constant(array(layer.bias))
+    found = graph.add("Transpose", graph.add("Conv", columns, *weights, pads=[reach, reach]), perm=[0, 2, 1])
+    return layer_norm(output + activation(found, layer.activation), layer.layer_norm)
 
 
 def _inner(hidden: Tensor, feed_forward: keras.layers.Layer, products: Products) -> Tensor:

@@ -68,7 +68,8 @@ def test_keys():
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        *(("relative_attention", False), ("conv_kernel_size", 3), ("pooler_dropout", 0.1), ("embedding_size", 6)),
+        *(("relative_attention", False), ("conv_kernel_size", 2), ("conv_groups", 3), ("pooler_dropout", 0.1)),
+        ("embedding_size", 6),
         *(("pos_att_type", "p2p"), ("pos_att_type", ["P2C"]), ("norm_rel_ebd", "batch_norm"), ("share_att_key", "yes")),
         *(("position_buckets", 1), ("position_buckets", 80), ("max_relative_positions", 2**30)),
         *(("attention_head_size", 3), ("pooler_hidden_size", 6), ("pooler_hidden_act", "geglu")),
