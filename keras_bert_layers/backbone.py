@@ -364,6 +364,7 @@ def _encode(
         position_offset=config.position_offset,
         use_bias=parts.use_bias,
         positions=positions,
+        projects_first=parts.projects_first,
         dtype=policy,
         name="embedding",
         **_shared(config),

@@ -92,6 +92,8 @@ class EncoderParts:
             `causal` and `window`, and must leave them at their defaults.
         convolution: a layer such as `TokenConvolution(3)`, which adds a sum over near tokens to the output of the first
             block, as in DeBERTa-v2-xlarge; None for none.
+        projects_first: whether an embedding that is narrower than the hidden states is projected before its LayerNorm,
+            without a bias, as in DeBERTa; if not, after it.
         shares_block: whether one block, `encoder_block_0`, is called for all layers, as in ALBERT.
 
     Raises:
@@ -121,6 +123,7 @@ class EncoderParts:
     pooling: str = "first"
     attention: keras.layers.Layer | None = None
     convolution: keras.layers.Layer | None = None
+    projects_first: bool = False
     shares_block: bool = False
 
     def __post_init__(self) -> None:
@@ -129,7 +132,8 @@ class EncoderParts:
         layers = dict.fromkeys(("feed_forward", "attention", "convolution"), keras.layers.Layer)
         for name, kind in {**kinds, **layers}.items():
             object.__setattr__(self, name, part_of(owner, name, getattr(self, name), kind))
-        for name in (*("normalize_first", "causal", "use_bias"), *("normalizes_heads", "shares_block"), _BARE):
+        flags = ("normalize_first", "causal", "use_bias", "normalizes_heads", "projects_first", "shares_block", _BARE)
+        for name in flags:
             checks.boolean(owner, name, getattr(self, name))
         others = self.local_attention, self.convolution
         if self.shares_block and (others != (None, None) or not self.normalizes_first_attention):

@@ -141,6 +141,7 @@ RELATIVES = {
     "deberta_v2_none": ("DebertaV2", "DebertaV2", {**DEBERTA, "pos_att_type": []}),
     "deberta_v2_convolution": ("DebertaV2", "DebertaV2", DEBERTA_CONVOLUTION),
     "deberta_v2_wide_convolution": ("DebertaV2", "DebertaV2", {**DEBERTA_WIDE, "conv_kernel_size": 5}),
+    "deberta_v2_narrow": ("DebertaV2", "DebertaV2", {**DEBERTA_WIDE, "embedding_size": 10}),
     "deberta_v2_head": ("DebertaV2", "DebertaV2", {**DEBERTA, "legacy": False}),
     "modernbert_mean": (
         "ModernBert",
@@ -170,6 +171,7 @@ CASES = [
     *((name, head) for name in ("deberta_v2", "deberta_v2_wide") for head in TASKS),
     *((f"deberta_v2_{kind}", "Model") for kind in ("c2p", "p2c", "none", "convolution", "wide_convolution")),
     *(("deberta_v2_convolution", f"For{head}") for head in ("SequenceClassification", "MaskedLM")),
+    *(("deberta_v2_narrow", head) for head in ("Model", "ForQuestionAnswering", "ForMaskedLM")),
     *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
     *(("albert_v1", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),

@@ -321,7 +321,8 @@ def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple
     has_positions = positions is None or positions.keeps_position_embedding
     is_absent = {1: not config.num_segments, 2: not has_positions}
     rows = [row for index, row in enumerate(EMBEDDING_ROWS) if not is_absent.get(index)]
-    rows += () if config.embedding_dim is None else PROJECTION_ROWS
+    num_projection = 0 if config.embedding_dim is None else 1 if parts is not None and parts.projects_first else 2
+    rows += PROJECTION_ROWS[:num_projection]
     has_gate = parts is not None and getattr(parts.feed_forward, "has_gate", False)
     names = getattr(None if parts is None else parts.attention, "own_projections", ())
     for index in range(1 if parts is not None and parts.shares_block else config.num_layers):

@@ -62,7 +62,7 @@ class _DebertaParts(PartsForm):
         from keras_bert_layers.layers import DisentangledSelfAttention, EncoderParts, RelativeVectors
 
         width = config.hidden_dim
-        sizes = {"pooler_hidden_size": width, "attention_head_size": width // config.num_heads, "embedding_size": width}
+        sizes = {"pooler_hidden_size": width, "attention_head_size": width // config.num_heads}
         for name, size in sizes.items():
             if values.get(name) not in (None, size):
                 raise ValueError(checks.message(READER, name, f"be {size}", values[name]))
@@ -84,6 +84,7 @@ class _DebertaParts(PartsForm):
                 initializer_range=config.initializer_range,
             ),
             convolution=_convolution(values, config),
+            projects_first=config.embedding_dim is not None,
         )
 
     def written(self, parts: EncoderParts, config: BertConfig) -> dict[str, Any] | None:
@@ -167,7 +168,11 @@ DEBERTA_V2 = Family(
             "attention.self.key_proj.": "attention.self.key.",
             "attention.self.value_proj.": "attention.self.value.",
         },
-        tensors={**_MASKED_LM, **{name: name for name in _MASKED_LM.values()}},  # the last ones are written
+        tensors={
+            "embeddings.embed_proj.": "embeddings_project.",
+            **_MASKED_LM,
+            **{name: name for name in _MASKED_LM.values()},  # the last ones are written
+        },
         class_tensors={SEQUENCE_CLASS: _POOLER, CHOICE_CLASS: _POOLER},
         ignored={
             "embeddings.position_embeddings.": "positions of the head that predicts masked tokens",
@@ -176,9 +181,10 @@ DEBERTA_V2 = Family(
     ),
     unread=frozenset({"relative_attention", "max_relative_positions", "position_buckets", "norm_rel_ebd"})
     | {"share_att_key", "pos_att_type", "position_biased_input", "pooler_hidden_size", "attention_head_size"}
-    | {"legacy", "padding_idx", "conv_kernel_size", "conv_act", "embedding_size"},
+    | {"legacy", "padding_idx", "conv_kernel_size", "conv_act"},
     only=_ONLY,
     has_pooler=False,
+    has_projection=True,
     may_lack_segments=True,
     pooler_activation="gelu_erf",
     pooler_key="pooler_hidden_act",

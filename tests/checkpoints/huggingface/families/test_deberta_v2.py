@@ -57,6 +57,9 @@ def test_keys():
         True,
     )
     assert parts.attention.own_projections == ["position_key"]
+    config, parts = read({**V2, "embedding_size": 6, "conv_kernel_size": 3, "conv_act": "gelu_new"})
+    assert (config.embedding_dim, parts.projects_first) == (6, True)
+    assert (parts.convolution.kernel_size, parts.convolution.activation) == (3, "gelu_tanh")
     # What transformers takes where a key is absent.
     few = {key: value for key, value in V3.items() if not key.startswith(("pooler", "type", "layer_norm", "pos_att"))}
     config, parts = read(few)
@@ -69,7 +72,6 @@ def test_keys():
     ("key", "value"),
     [
         *(("relative_attention", False), ("conv_kernel_size", 2), ("conv_groups", 3), ("pooler_dropout", 0.1)),
-        ("embedding_size", 6),
         *(("pos_att_type", "p2p"), ("pos_att_type", ["P2C"]), ("norm_rel_ebd", "batch_norm"), ("share_att_key", "yes")),
         *(("position_buckets", 1), ("position_buckets", 80), ("max_relative_positions", 2**30)),
         *(("attention_head_size", 3), ("pooler_hidden_size", 6), ("pooler_hidden_act", "geglu")),
