@@ -495,7 +495,7 @@ def their_losses(torch, model, batches):
     return losses
 
 
-@pytest.mark.parametrize("name", ["roberta", "modernbert_mean", *OWN_PARTS])
+@pytest.mark.parametrize("name", ["roberta", "modernbert_mean", *OWN_PARTS, "deberta_v2_convolution"])
 def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
     """Without dropout, the losses of fine-tuning are the same numbers."""
     values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
@@ -505,7 +505,7 @@ def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeyp
         del values["classifier_dropout"]
     if name == "albert":
         values["classifier_dropout_prob"] = values.pop("classifier_dropout")
-    if name == "deberta_v2":
+    if name.startswith("deberta_v2"):
         values["cls_dropout"] = values.pop("classifier_dropout")
     monkeypatch.setitem(RELATIVES, name, (beginning, beginning, {**sizes, **values, "initializer_range": 0.1}))
     model = make_theirs(torch, transformers, name, "ForSequenceClassification")

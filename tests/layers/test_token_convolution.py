@@ -87,7 +87,8 @@ def test_packed_rows_and_files(in_graph, inputs, tmp_path):
         np.testing.assert_allclose(found[row, columns], alone[0], atol=FLOAT32)
 
 
-@pytest.mark.parametrize("in_graph", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("in_graph", [False, True])
 def test_rematerialized_training_drops_the_same(in_graph, inputs):
     after = []
     for rematerialize in (False, True):

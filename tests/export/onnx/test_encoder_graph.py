@@ -64,8 +64,7 @@ def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
             **{"normalize_first": True, "normalizes_first_attention": False, "use_bias": False},
         },
         {"shares_block": True},
-        {"projects_first": True},
-        {"convolution": layers.TokenConvolution(3, initializer_range=0.5)},
+        {"projects_first": True, "convolution": layers.TokenConvolution(3, initializer_range=0.5)},
         {"local_attention": layers.LocalAttention(3), "positions": layers.RelativePositionBias(num_buckets=8)},
         {
             "attention": layers.DisentangledSelfAttention(3, shares_projections=True),
