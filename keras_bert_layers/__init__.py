@@ -68,6 +68,7 @@ _REGISTERED = {
     "SpearmanCorrelation": "metrics",
     "StaticBackbone": "tasks",
     "TokenClassificationHead": "layers",
+    "TokenConvolution": "layers",
     "TokenWeights": "layers",
     "TransformerEncoderBlock": "layers",
     "Triplet": "losses",

@@ -25,6 +25,7 @@ from keras_bert_layers.layers.self_attention import SelfAttention as SelfAttenti
 from keras_bert_layers.layers.sequence_pooling import SequencePooling as SequencePooling
 from keras_bert_layers.layers.span_head import SpanHead as SpanHead
 from keras_bert_layers.layers.sparse_head import SparseHead as SparseHead
+from keras_bert_layers.layers.token_convolution import TokenConvolution as TokenConvolution
 from keras_bert_layers.layers.token_weights import TokenWeights as TokenWeights
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock as TransformerEncoderBlock
 from keras_bert_layers.layers.window_pooling import WindowPooling as WindowPooling

@@ -66,6 +66,7 @@ class FullScores(NamedTuple):
     def cut(self, queries: Tensor, shape: tuple[Any, ...], size: Any) -> tuple[Any, Any]:
         """Queries of this shape, `[R, N, S, D]`, in turns `[R * turns, N, size, D]`; and the turns of each row."""
         rows, heads, length, width = shape
+        size = size if self.bias is None else length  # which all queries of a head share
         count = (length + size - 1) // size
         queries = with_zeros(queries, 0, count * size - length)
         return ops.reshape(queries, (rows * count, heads, size, width)), count

@@ -52,6 +52,7 @@ class BertEmbedding(PaddingFreeLayer):
         use_bias: whether LayerNorm and the projection have a bias.
         positions: a `Positions` whose table, or nothing, is added in place of a trained position embedding; None for a
             trained one.
+        projects_first: whether the projection comes before LayerNorm, without a bias, as in DeBERTa.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -97,6 +98,7 @@ class BertEmbedding(PaddingFreeLayer):
         position_offset: int = 0,
         use_bias: bool = True,
         positions: Positions | None = None,
+        projects_first: bool = False,
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
@@ -112,6 +114,7 @@ class BertEmbedding(PaddingFreeLayer):
         self.position_offset = checks.whole_number(owner, "position_offset", position_offset)
         self.positions = part_of(owner, "positions", positions, Positions)
         self.use_bias = checks.boolean(owner, "use_bias", use_bias)
+        self.projects_first = checks.boolean(owner, "projects_first", projects_first)
         policy = self.dtype_policy
         self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, center=use_bias, dtype=policy, name="layer_norm")
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
@@ -119,7 +122,7 @@ class BertEmbedding(PaddingFreeLayer):
         self.banks: dict[str, AdapterBank] = {}
         self.projection = None
         if embedding_dim is not None and embedding_dim != self.hidden_dim:
-            options = {"use_bias": use_bias, "dtype": policy, "name": "projection"}
+            options = {"use_bias": use_bias and not projects_first, "dtype": policy, "name": "projection"}
             self.projection = dense(self.hidden_dim, self.initializer_range, **options)
 
     def build(self, input_shape: Shape) -> None:
@@ -135,7 +138,7 @@ class BertEmbedding(PaddingFreeLayer):
             self.position_embedding = self._add_matrix("position_embedding", num_positions, width)
         else:
             self.position_embedding = self.positions.embedding_table(num_positions, width)
-        self.layer_norm.build((None, None, width))
+        self.layer_norm.build((None, None, self.hidden_dim if self.projects_first else width))
         if self.projection is not None:
             self.projection.build((None, None, width))
 
@@ -202,8 +205,11 @@ class BertEmbedding(PaddingFreeLayer):
             raise ValueError(checks.message(type(self).__name__, "padding_mask", "be 0 or 1", largest, cure))
 
     def _finished(self, embedded: Tensor) -> Any:
-        hidden = self.dropout_layer(self.layer_norm(embedded))
-        return hidden if self.projection is None else self.projection(hidden)
+        if self.projection is None:
+            return self.dropout_layer(self.layer_norm(embedded))
+        if self.projects_first:
+            return self.dropout_layer(self.layer_norm(self.projection(embedded)))
+        return self.projection(self.dropout_layer(self.layer_norm(embedded)))
 
     def _first_positions(self, token_ids: Tensor) -> Any:
         self._check_length(token_ids.shape)

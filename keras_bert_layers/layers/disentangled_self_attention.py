@@ -13,6 +13,7 @@ from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import LayerOptions, Tensor
 from keras_bert_layers.layers._dropout import Dropout
+from keras_bert_layers.layers.attention_kernels import InTurns, Kernel
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.relative_vectors import RelativeVectors
 from keras_bert_layers.layers.self_attention import SelfAttention
@@ -51,7 +52,8 @@ class DisentangledSelfAttention(SelfAttention):
     2 D. All else is that of `SelfAttention`.
 
     The vectors are projected for the distances of a row only. Each product with them is one for all distances of a
-    query, `[B, N, Q, S + Q]`, of which each query takes its own.
+    query, `[B, N, Q, S + Q]`, of which each query takes its own. With `attention.reads_long_rows = True`, on TensorFlow
+    and outside of training, those of one head of a long row at a time are in memory.
 
     Args:
         num_heads: number of heads; divides the width of the input.
@@ -117,20 +119,31 @@ class DisentangledSelfAttention(SelfAttention):
         """How many products a score is the sum of."""
         return 1 + self.content_to_position + self.position_to_content
 
-    def scores(self, query: Tensor, key: Tensor, bias: Tensor | None = None) -> Any:
-        """The three products, scaled; see the class and `SelfAttention.scores`."""
-        share = self.num_products**-0.5
-        query = query * share
-        scores = super().scores(query, key, bias)
-        num_queries, num_keys = ops.shape(query)[2], ops.shape(key)[2]
+    def _kernel(self, query: Tensor, key: Tensor, padding_mask: Tensor, call: Any) -> Kernel:
+        """All scores at once, or in turns; what it adds to the scores is made of the vectors that they need."""
+        full: Any = super()._kernel(query, key, padding_mask, call)
+        takes_turns = self._takes_turns(call) and not call.needs_scores and full.is_same_for_all_queries
+        full = full._replace(bias=self._vectors(ops.shape(query)[2], ops.shape(key)[2]))
+        return InTurns(full) if takes_turns else full
+
+    def _vectors(self, num_queries: Any, num_keys: Any) -> Any:
+        """Keys at the distances Q - 1, ..., -S, then queries at 1 - S, ..., Q; None without any products with them."""
         vectors, indices = self.positions.between(num_queries, num_keys)
         vectors = self.vector_dropout_layer(vectors)
-        if self.content_to_position:  # at the distances Q - 1, ..., -S
-            keys = self.heads_of(vectors, 1, ops.flip(indices[:-1], 0))
-            scores = scores + _shifted(super().scores(query, keys), num_keys)
-        if self.position_to_content:  # at the distances 1 - S, ..., Q
-            queries = self.heads_of(vectors, 0, indices[1:])
-            of_keys = _shifted(super().scores(key * share, queries), num_queries)  # [B, N, S, Q]
+        parts = [self.heads_of(vectors, 1, ops.flip(indices[:-1], 0))] if self.content_to_position else []
+        parts += [self.heads_of(vectors, 0, indices[1:])] if self.position_to_content else []
+        return ops.concatenate(parts, axis=2)[0] if parts else None  # [N, S + Q or twice as many, D]
+
+    def scores(self, query: Tensor, key: Tensor, bias: Any = None) -> Any:
+        """The three products, scaled; see the class and `SelfAttention.scores`. `bias` has the vectors of distances."""
+        share = self.num_products**-0.5
+        query = query * share
+        scores, num_queries, num_keys = super().scores(query, key), ops.shape(query)[-2], ops.shape(key)[-2]
+        if self.content_to_position:
+            scores = scores + _shifted(super().scores(query, bias[:, : num_queries + num_keys]), num_keys)
+        if self.position_to_content:
+            queries = bias[:, -(num_queries + num_keys) :]
+            of_keys = _shifted(super().scores(key * share, queries), num_queries)  # [..., S, Q]
             scores = scores + ops.swapaxes(of_keys, -1, -2)
         return scores
 
@@ -154,9 +167,9 @@ class DisentangledSelfAttention(SelfAttention):
 
 
 def _shifted(products: Tensor, num_columns: Any) -> Any:
-    """`[B, N, R, C]` of `[B, N, R, R + C]`: row r begins at column R - 1 - r."""
-    batch, num_heads, rows, columns = ops.shape(products)
-    flat = ops.reshape(products, (batch, num_heads, rows * columns))
+    """`[..., R, C]` of `[..., R, R + C]`: row r begins at column R - 1 - r."""
+    *heads, rows, columns = ops.shape(products)
+    flat = ops.reshape(products, (*heads, rows * columns))
     # One column less moves each row by one to the left.
-    flat = ops.reshape(flat[:, :, rows - 1 : -1], (batch, num_heads, rows, columns - 1))
+    flat = ops.reshape(flat[..., rows - 1 : -1], (*heads, rows, columns - 1))
     return flat[..., :num_columns]

@@ -90,6 +90,10 @@ class EncoderParts:
             `TransformerEncoderBlock` takes; None for a `SelfAttention` of the config's heads and dropout. It gets the
             encoder's `positions`, `causal` and local window, where these are set, as its arguments `positions`,
             `causal` and `window`, and must leave them at their defaults.
+        convolution: a layer such as `TokenConvolution(3)`, which adds a sum over near tokens to the output of the first
+            block, as in DeBERTa-v2-xlarge; None for none.
+        projects_first: whether an embedding that is narrower than the hidden states is projected before its LayerNorm,
+            without a bias, as in DeBERTa; if not, after it.
         shares_block: whether one block, `encoder_block_0`, is called for all layers, as in ALBERT.
 
     Raises:
@@ -118,18 +122,22 @@ class EncoderParts:
     normalizes_heads: bool = False
     pooling: str = "first"
     attention: keras.layers.Layer | None = None
+    convolution: keras.layers.Layer | None = None
+    projects_first: bool = False
     shares_block: bool = False
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
         kinds = {"positions": Positions, "local_attention": LocalAttention}
-        layers = {"feed_forward": keras.layers.Layer, "attention": keras.layers.Layer}
+        layers = dict.fromkeys(("feed_forward", "attention", "convolution"), keras.layers.Layer)
         for name, kind in {**kinds, **layers}.items():
             object.__setattr__(self, name, part_of(owner, name, getattr(self, name), kind))
-        for name in (*("normalize_first", "causal", "use_bias"), *("normalizes_heads", "shares_block"), _BARE):
+        flags = ("normalize_first", "causal", "use_bias", "normalizes_heads", "projects_first", "shares_block", _BARE)
+        for name in flags:
             checks.boolean(owner, name, getattr(self, name))
-        if self.shares_block and (self.local_attention is not None or not self.normalizes_first_attention):
-            rule = f"be False beside `local_attention` and `{_BARE}=False`, which make blocks differ"
+        others = self.local_attention, self.convolution
+        if self.shares_block and (others != (None, None) or not self.normalizes_first_attention):
+            rule = f"be False beside `local_attention`, `convolution` and `{_BARE}=False`, which make blocks differ"
             raise ValueError(checks.message(owner, "shares_block", rule, True))
         checks.one_of(owner, "pooling", self.pooling, ("first", "mean"))
         self._check_attention(owner)
@@ -162,7 +170,7 @@ class EncoderParts:
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        parts = ("positions", "feed_forward", "local_attention", "attention")
+        parts = ("positions", "feed_forward", "local_attention", "attention", "convolution")
         return {**values, **{name: serialized(values[name]) for name in parts}}
 
     @classmethod

@@ -217,10 +217,9 @@ class SelfAttention(keras.layers.Layer):
 
     def _kernel(self, query: Tensor, key: Tensor, padding_mask: Tensor, call: _Call) -> Kernel:
         """The algorithm for a call; here, and only here, it is chosen."""
-        backend = keras.backend.backend()
         mask = AttentionMask(padding_mask, call.packed_rows, self.causal, self.window, self.positions)
         needs_scores = call.needs_scores or type(self).scores is not SelfAttention.scores
-        takes_turns = backend == "tensorflow" and self.reads_long_rows and not call.is_training
+        takes_turns = self._takes_turns(call)
         blocks = None if needs_scores or self.window is None else Blocks.of(ops.shape(key)[2], mask.reach)
         if blocks is not None:
             local = LocalBlocks(self._weighted, blocks, *mask.in_blocks(blocks, query))
@@ -228,9 +227,13 @@ class SelfAttention(keras.layers.Layer):
         full = FullScores(self._weighted, *mask.of_all(query, key))
         if needs_scores or full.bias is not None:
             return full
-        if backend in FUSING_BACKENDS and call.is_padded and not (call.is_training and self.dropout):
+        if keras.backend.backend() in FUSING_BACKENDS and call.is_padded and not (call.is_training and self.dropout):
             return FusedKernel(full.visible)
         return InTurns(full) if takes_turns and full.is_same_for_all_queries else full
+
+    def _takes_turns(self, call: _Call) -> bool:
+        """Whether few scores at a time may be in memory."""
+        return keras.backend.backend() == "tensorflow" and self.reads_long_rows and not call.is_training
 
     def scores(self, query: Tensor, key: Tensor, bias: Tensor | None = None) -> Any:
         """The scores of queries and keys before mask and softmax: `Q K^T / sqrt(D)`, and what positions add to it.

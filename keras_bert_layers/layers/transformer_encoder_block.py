@@ -61,7 +61,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
       `rematerialize` repeats what was dropped. An attention without randomness needs none.
     - `num_heads`, if it has such an attribute, is that of the block.
 
-    A `feed_forward` of your own may have such a `dropout_layer` too, which it calls once.
+    A `feed_forward` or a `convolution` of your own may have such a `dropout_layer` too, which it calls once.
 
     Args:
         num_heads: attention heads; divides the width of the input.
@@ -78,8 +78,9 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         use_bias: whether dense layers and LayerNorms have a bias.
         **kwargs: `attention_dropout` (0.1), the dropout rate of the attention probabilities, in [0, 1); `causal`
             (False), `window` (None) and `positions` (None), as in `SelfAttention`; `initializer_range` (0.02), the
-            standard deviation of the initial weights; `name`, `dtype`, `trainable`. All but the last four are of the
-            attention that the block makes, and cannot stand beside `attention`.
+            standard deviation of the initial weights; `convolution` (None), a layer such as a `TokenConvolution`, which
+            adds a sum over near tokens to the output; `name`, `dtype`, `trainable`. The first four are of the attention
+            that the block makes, and cannot stand beside `attention`.
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`.
@@ -125,10 +126,10 @@ class TransformerEncoderBlock(PaddingFreeLayer):
     ):
         owner = type(self).__name__
         own = constructor_names(TransformerEncoderBlock)
-        names = (*own, *_OF_ATTENTION, "initializer_range", *_OF_LAYERS)
+        names = (*own, *_OF_ATTENTION, "initializer_range", "convolution", *_OF_LAYERS)
         checks.known_arguments(owner, {name: kwargs[name] for name in kwargs if name not in _OF_KERAS}, names)
         options = {name: kwargs.pop(name) for name in _OF_ATTENTION if name in kwargs}
-        initializer_range = kwargs.pop("initializer_range", 0.02)
+        initializer_range, convolution = kwargs.pop("initializer_range", 0.02), kwargs.pop("convolution", None)
         super().__init__(**kwargs)
         self.num_heads = checks.positive_integer(owner, "num_heads", num_heads)
         self.intermediate_dim = checks.positive_integer(owner, "intermediate_dim", intermediate_dim)
@@ -145,12 +146,12 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         self.attention = part_of(owner, "attention", attention, keras.layers.Layer)
         self._makes_attention = attention is None
         values = _of_made(owner, options) if attention is None else _of_given(owner, options, self.attention, num_heads)
-        self.attention_dropout = values["attention_dropout"]
-        self.causal = values["causal"]
+        self.attention_dropout, self.causal = values["attention_dropout"], values["causal"]
         self.window = values["window"]
         self.positions = values["positions"]
         self.feed_forward = part_of(owner, "feed_forward", feed_forward, keras.layers.Layer)
         self._makes_feed_forward = feed_forward is None
+        self.convolution = part_of(owner, "convolution", convolution, keras.layers.Layer)
         self.rematerialize = False
 
     def build(self, input_shape: Shape) -> None:
@@ -177,7 +178,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             self.attention_layer_norm = LayerNorm(name="attention_layer_norm", **norm)
         self.feed_forward_layer_norm = LayerNorm(name="feed_forward_layer_norm", **norm)
         self.dropout_layer = Dropout(self.dropout, dtype=policy, name="dropout")
-        for layer in (self.attention, self.attention_layer_norm, self.feed_forward, self.feed_forward_layer_norm):
+        norms = self.attention_layer_norm, self.feed_forward_layer_norm
+        for layer in (self.attention, norms[0], self.feed_forward, norms[1], self.convolution):
             if layer is not None:
                 layer.build(input_shape)
 
@@ -211,13 +213,14 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         real = options["real_tokens"]
         num_groups = 1 if real is None else len(real.rows_by_length.groups)
         attention_seeds, seeds = _dropout_of(self.attention).draw(num_groups), self.dropout_layer.draw(2)
-        inner_seeds = _dropout_of(self.feed_forward).draw(1)
+        inner_seeds, near_seeds = (_dropout_of(part).draw(1) for part in (self.feed_forward, self.convolution))
         reference = weakref.ref(self)  # TensorFlow keeps `run`; see `freed_with`
 
         def run(tokens: Tensor) -> tuple[Any, ...]:
             block: Any = reference()
             attention, inner = _dropout_of(block.attention), _dropout_of(block.feed_forward)
-            with attention.replay(attention_seeds), inner.replay(inner_seeds), block.dropout_layer.replay(seeds):
+            near = _dropout_of(block.convolution).replay(near_seeds)
+            with attention.replay(attention_seeds), inner.replay(inner_seeds), block.dropout_layer.replay(seeds), near:
                 return block._run(tokens, **options)
 
         output, *scores = keras.remat(using_adapter(chosen_adapter())(run))(tokens)
@@ -228,12 +231,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         self, tokens: Tensor, *, first_token_only: bool, real_tokens: RealTokens | None, **options: Any
     ) -> tuple[Any, ...]:
         """The output for the tokens, and the attention probabilities with `return_attention_scores`."""
-        attended = self.attention(
-            self._before(self.attention_layer_norm, tokens),
-            real_tokens=real_tokens,
-            first_token_only=first_token_only,
-            **options,
-        )
+        options |= {"real_tokens": real_tokens, "first_token_only": first_token_only}
+        hidden, attended = tokens, self.attention(self._before(self.attention_layer_norm, tokens), **options)
         attended, *scores = attended if options["return_attention_scores"] else (attended,)
         if first_token_only:
             tokens = first_of(real_tokens, tokens)  # [B, H]
@@ -241,7 +240,11 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         add = ops.add if real_tokens is None else lambda *terms: tf.add_n(terms)
         tokens = self._after(self.attention_layer_norm, add(tokens, self.dropout_layer(attended)))
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
-        return self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed))), *scores
+        output = self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed)))
+        if self.convolution is not None:
+            del options["return_attention_scores"], options["training"]
+            output = self.convolution(hidden, output, **options)
+        return output, *scores
 
     def _before(self, layer_norm: keras.layers.Layer | None, hidden: Tensor) -> Any:
         return layer_norm(hidden) if self.normalize_first and layer_norm is not None else hidden
@@ -263,6 +266,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             "initializer_range": self.initializer_range,
             "attention": None if self._makes_attention else serialized(self.attention),
             "feed_forward": None if self._makes_feed_forward else serialized(self.feed_forward),
+            "convolution": serialized(self.convolution),
         }
 
 

@@ -92,6 +92,8 @@ DEBERTA_WIDE = {
     **{"position_buckets": -1, "max_relative_positions": 12, "norm_rel_ebd": "none", "share_att_key": False},
     **{"position_biased_input": True, "type_vocab_size": 3, "hidden_act": "gelu_new", "pooler_hidden_act": "tanh"},
 }
+# v2-xlarge's, and one with another function.
+DEBERTA_CONVOLUTION = {**DEBERTA, "conv_kernel_size": 3, "conv_act": "gelu", "max_relative_positions": 12}
 # Relatives with parts or embeddings of their own.
 OWN_PARTS = ["mpnet", "modernbert", "nomic_bert", "gte", "jina_segments", "albert", "deberta_v2"]
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
@@ -137,6 +139,9 @@ RELATIVES = {
     "deberta_v2_c2p": ("DebertaV2", "DebertaV2", {**DEBERTA_WIDE, "pos_att_type": ["c2p"], "share_att_key": True}),
     "deberta_v2_p2c": ("DebertaV2", "DebertaV2", {**DEBERTA, "pos_att_type": ["p2c"], "share_att_key": False}),
     "deberta_v2_none": ("DebertaV2", "DebertaV2", {**DEBERTA, "pos_att_type": []}),
+    "deberta_v2_convolution": ("DebertaV2", "DebertaV2", DEBERTA_CONVOLUTION),
+    "deberta_v2_wide_convolution": ("DebertaV2", "DebertaV2", {**DEBERTA_WIDE, "conv_kernel_size": 5}),
+    "deberta_v2_narrow": ("DebertaV2", "DebertaV2", {**DEBERTA_WIDE, "embedding_size": 10}),
     "deberta_v2_head": ("DebertaV2", "DebertaV2", {**DEBERTA, "legacy": False}),
     "modernbert_mean": (
         "ModernBert",
@@ -164,7 +169,9 @@ CASES = [
     *(("jina_segments", head) for head in ("Model", "ForMaskedLM")),
     *(("gte_linear", head) for head in ("Model", "ForMaskedLM")),
     *((name, head) for name in ("deberta_v2", "deberta_v2_wide") for head in TASKS),
-    *((f"deberta_v2_{kind}", "Model") for kind in ("c2p", "p2c", "none")),
+    *((f"deberta_v2_{kind}", "Model") for kind in ("c2p", "p2c", "none", "convolution", "wide_convolution")),
+    *(("deberta_v2_convolution", f"For{head}") for head in ("SequenceClassification", "MaskedLM")),
+    *(("deberta_v2_narrow", head) for head in ("Model", "ForQuestionAnswering", "ForMaskedLM")),
     *(("nomic_bert_gelu", head) for head in ("Model", "ForMaskedLM")),
     *(("albert_v1", head) for head in ("Model", "ForMaskedLM")),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
@@ -488,7 +495,7 @@ def their_losses(torch, model, batches):
     return losses
 
 
-@pytest.mark.parametrize("name", ["roberta", "modernbert_mean", *OWN_PARTS])
+@pytest.mark.parametrize("name", ["roberta", "modernbert_mean", *OWN_PARTS, "deberta_v2_convolution"])
 def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
     """Without dropout, the losses of fine-tuning are the same numbers."""
     values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
@@ -498,7 +505,7 @@ def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeyp
         del values["classifier_dropout"]
     if name == "albert":
         values["classifier_dropout_prob"] = values.pop("classifier_dropout")
-    if name == "deberta_v2":
+    if name.startswith("deberta_v2"):
         values["cls_dropout"] = values.pop("classifier_dropout")
     monkeypatch.setitem(RELATIVES, name, (beginning, beginning, {**sizes, **values, "initializer_range": 0.1}))
     model = make_theirs(torch, transformers, name, "ForSequenceClassification")

@@ -15,6 +15,7 @@ from keras_bert_layers.layers import (
     RelativeVectors,
     RotaryPositions,
     TransformerEncoderBlock,
+    attention_kernels,
 )
 from keras_bert_layers.tasks import reduce_layers
 
@@ -73,6 +74,33 @@ def test_probabilities(kinds, shares, normalize, draw):
     first, found = layer(hidden, MASK, first_token_only=True, return_attention_scores=True)
     np.testing.assert_allclose(np.asarray(found), expected[:, :, :1], atol=FLOAT32)
     np.testing.assert_allclose(np.asarray(first), np.asarray(output)[:, 0], atol=FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("long_row", "kinds"),
+    [
+        (4, ("c2p", "p2c")),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((6, ("c2p", "p2c")), (4, ("p2c",)), (4, ()))),
+    ],
+)
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="other backends take no turns")
+def test_turns(long_row, kinds, draw, monkeypatch):
+    """A head of a row after the other, and a row after the other, with lengths that are known and that are not."""
+    import tensorflow as tf
+
+    layer, hidden = make(kinds, normalize=True), draw(3, 6, 12)
+    expected = np.asarray(layer(hidden, MASK))
+    monkeypatch.setattr(attention_kernels, "_MANY_SCORES", 10)
+    monkeypatch.setattr(attention_kernels, "LONG_ROW", long_row)
+    layer.reads_long_rows = True
+    open_sizes = [tf.TensorSpec([None, None, 12]), tf.TensorSpec([None, None], "int32")]
+    for call in (layer, tf.function(layer, input_signature=open_sizes)):
+        np.testing.assert_allclose(np.asarray(call(hidden, MASK))[MASK > 0], expected[MASK > 0], atol=FLOAT32)
+    turns, in_turns = [], attention_kernels.InTurns._in_turns
+    monkeypatch.setattr(attention_kernels.InTurns, "_in_turns", lambda *parts: turns.append(1) or in_turns(*parts))
+    for options in ({}, {"training": True}, {"return_attention_scores": True}):  # the last two need all scores
+        layer(hidden, MASK, **options)
+    assert turns == [1]
 
 
 @pytest.mark.parametrize(("shares", "num_weights"), [pytest.param(True, 13, marks=pytest.mark.slow), (False, 19)])

@@ -194,7 +194,8 @@ def test_a_config_from_before_attention_was_a_part():
         "positions": None,
         "feed_forward": None,
     }
-    assert TransformerEncoderBlock.from_config(config).get_config() == {**config, "attention": None}
+    found = TransformerEncoderBlock.from_config(config).get_config()
+    assert found == {**config, "attention": None, "convolution": None}
 
 
 def test_config_with_an_attention():
@@ -254,7 +255,7 @@ def test_an_unknown_argument():
     names = [
         *("num_heads", "intermediate_dim", "attention", "feed_forward", "activation", "dropout", "layer_norm_epsilon"),
         *("normalize_first", "normalizes_attention", "use_bias", "attention_dropout", "causal", "window", "positions"),
-        *("initializer_range", "name", "dtype", "trainable"),
+        *("initializer_range", "convolution", "name", "dtype", "trainable"),
     ]
     text = f"`TransformerEncoderBlock`: `windows` must be one of the arguments {names}. Received: windows=3."
     with pytest.raises(ValueError, match=re.escape(text)):

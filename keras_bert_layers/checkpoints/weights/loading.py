@@ -147,7 +147,7 @@ def check_sizes(rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: Tens
     """
     config = checkpoint.config
     hidden, width = config.hidden_dim, config.embedding_dim or config.hidden_dim
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "embedding/token_embedding": (config.vocabulary_size, width),
         "embedding/segment_embedding": (config.num_segments, width),
         "embedding/position_embedding": (config.max_sequence_length + config.position_offset, width),
@@ -156,6 +156,8 @@ def check_sizes(rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: Tens
     }
     span = getattr(checkpoint.parts and checkpoint.parts.positions, "span", 0)
     shapes["positions/vectors"] = (2 * span, hidden)
+    kernel_size = getattr(checkpoint.parts and checkpoint.parts.convolution, "kernel_size", 0)
+    shapes["encoder_block_0/convolution/kernel"] = (kernel_size, hidden, hidden)
     for match in _matches(rows, checkpoint.stored_names(tensors.infos), checkpoint)[0]:
         if match.row.ours in shapes:
             _check_tensor(match, shapes[match.row.ours], tensors, checkpoint)

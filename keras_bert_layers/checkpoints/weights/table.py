@@ -201,6 +201,11 @@ RELATIVE_POSITION_ROWS = (
 # DeBERTa's vectors of distances, [rows, H], with a LayerNorm; and the products with them in each block.
 RELATIVE_VECTOR_ROWS = (WeightRow("positions/vectors", huggingface=StoredWeight("encoder.rel_embeddings.weight")),)
 RELATIVE_NORM_ROWS = _layer(_NORM, "positions/layer_norm", None, None, "encoder.LayerNorm")  # [H] [H]
+# DeBERTa-v2's convolution, [kernel size, H, H] and [H], with a LayerNorm.
+CONVOLUTION_ROWS = (
+    *_layer(_DENSE, "encoder_block_0/convolution", None, None, "encoder.conv.conv"),
+    *_layer(_NORM, "encoder_block_0/convolution/layer_norm", None, None, "encoder.conv.LayerNorm"),
+)
 _POSITION_NAMES = {"position_key": "pos_key_proj", "position_query": "pos_query_proj"}
 
 # ModernBERT's LayerNorm after its last block.
@@ -319,7 +324,8 @@ def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple
     has_positions = positions is None or positions.keeps_position_embedding
     is_absent = {1: not config.num_segments, 2: not has_positions}
     rows = [row for index, row in enumerate(EMBEDDING_ROWS) if not is_absent.get(index)]
-    rows += () if config.embedding_dim is None else PROJECTION_ROWS
+    num_projection = 0 if config.embedding_dim is None else 1 if parts is not None and parts.projects_first else 2
+    rows += PROJECTION_ROWS[:num_projection]
     has_gate = parts is not None and getattr(parts.feed_forward, "has_gate", False)
     names = getattr(None if parts is None else parts.attention, "own_projections", ())
     for index in range(1 if parts is not None and parts.shares_block else config.num_layers):
@@ -330,6 +336,7 @@ def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple
     if parts is None or parts.are_of_bert:
         return tuple(rows)
     rows += FINAL_NORM_ROWS if parts.normalize_first else ()
+    rows += () if parts.convolution is None else CONVOLUTION_ROWS
     if not parts.normalizes_first_attention:
         rows = [row for row in rows if not row.ours.startswith("encoder_block_0/attention_layer_norm/")]
     return _with_biases(rows, parts)

@@ -16,6 +16,7 @@ from keras_bert_layers.layers.disentangled_self_attention import DisentangledSel
 from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
 from keras_bert_layers.layers.positions import Positions, RotaryPositions
 from keras_bert_layers.layers.self_attention import SelfAttention
+from keras_bert_layers.layers.token_convolution import TokenConvolution
 
 # Inputs of 8 bits are from 1 to 255, with 128 for zero.
 _LARGEST, _ZERO = 127, 128
@@ -62,7 +63,8 @@ def hidden_states(
         if type(block.attention) not in (SelfAttention, DisentangledSelfAttention):
             rule = "be a SelfAttention in an ONNX file"
             raise ValueError(checks.message("export", "attention", rule, type(block.attention), _CURE))
-    is_plain = all(block.attention.window is None and block.attention.positions is None for block in blocks)
+    others = ((block.attention.window, block.attention.positions, block.convolution) for block in blocks)
+    is_plain = all(parts == (None, None, None) for parts in others)
     pack = packed(rows, backbone.get_layer("embedding").position_offset) if is_plain and not of_padding else None
     hidden, counts = _embedded(rows if pack is None else pack, backbone)
     size, longest = backbone.config.hidden_dim, backbone.config.max_sequence_length
@@ -75,7 +77,9 @@ def hidden_states(
         if pack is None and kind not in biases:
             biases[kind] = _bias(block.attention, longest, hidden)
         bias = biases[kind] if pack is None else pack.bias
-        hidden = _block(hidden, block, products, counts, bias, only_first=only_first)
+        output = _block(hidden, block, products, counts, bias, only_first=only_first)
+        convolution = block.convolution
+        hidden = output if convolution is None else _with_convolution(hidden, output, convolution, rows.mask)
     hidden = hidden if pack is None else pack.unpacked(hidden, size)
     return layer_norm(hidden, backbone.get_layer("final_layer_norm")) if backbone.parts.normalize_first else hidden
 
@@ -86,14 +90,19 @@ def _embedded(rows: Rows | PackedRows, backbone: BertBackbone) -> tuple[Tensor, 
     offset, positions = embedding.position_offset, embedding.position_embedding
     if positions is None:
         positions = np.zeros((offset + embedding.max_sequence_length, embedding.token_embedding.shape[-1]))
-    positions, segments = array(positions), None
+    kernel = _kernel(embedding.projection) if embedding.projects_first and embedding.projection is not None else None
+
+    def table(matrix: Any) -> np.ndarray:
+        return array(matrix) if kernel is None else array(matrix) @ kernel
+
+    tokens, positions, segments = table(embedding.token_embedding), table(positions), None
     if embedding.segment_embedding is not None and rows.segments is None:
-        positions = positions + array(embedding.segment_embedding)[0]
+        positions = positions + table(embedding.segment_embedding)[0]
     elif embedding.segment_embedding is not None:
         if embedding.num_segments == 1:
             rule = "have two segments (`type_vocab_size`), as pairs do"
             raise ValueError(checks.message("export", "backbone", rule, 1, "Give single texts."))
-        segments = graph.constant(array(embedding.segment_embedding))
+        segments = graph.constant(table(embedding.segment_embedding))
     norm = embedding.layer_norm
     if isinstance(rows, PackedRows):
         mask, own = None, [rows.positions]
@@ -103,7 +112,7 @@ def _embedded(rows: Rows | PackedRows, backbone: BertBackbone) -> tuple[Tensor, 
         "EmbedLayerNormalization",
         rows.ids.cast(INT32),
         None if segments is None else rows.segments,
-        graph.weight(embedding.token_embedding, array(embedding.token_embedding)),
+        graph.weight(embedding.token_embedding, tokens) if kernel is None else graph.constant(tokens),
         graph.constant(positions),
         segments,
         graph.constant(array(norm.gamma)),
@@ -113,8 +122,8 @@ def _embedded(rows: Rows | PackedRows, backbone: BertBackbone) -> tuple[Tensor, 
         outputs=[FLOAT, INT32],
         epsilon=norm.epsilon,
     )
-    hidden = hidden if embedding.projection is None else dense(hidden, embedding.projection)
-    return hidden, None if mask is None else counts
+    is_done = embedding.projection is None or kernel is not None
+    return hidden if is_done else dense(hidden, embedding.projection), None if mask is None else counts
 
 
 def _bias(attention: SelfAttention, longest: int, hidden: Tensor) -> Tensor | None:
@@ -163,6 +172,17 @@ def _block(
     hidden = _added(output, attention.output_projection, hidden, block.attention_layer_norm)
     output = products.product(_inner(hidden, feed_forward, products), feed_forward.output_projection)
     return _added(output, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
+
+
+def _with_convolution(hidden: Tensor, output: Tensor, layer: keras.layers.Layer, mask: Tensor) -> Tensor:
+    """The output of a block with a `TokenConvolution` of what the block reads; both `[B, S, H]`."""
+    if type(layer) is not TokenConvolution:
+        raise ValueError(checks.message("export", "convolution", "be a TokenConvolution", type(layer), _CURE))
+    graph, reach = hidden.graph, layer.kernel_size // 2
+    columns = graph.add("Transpose", hidden * mask.cast(FLOAT).column(2), perm=[0, 2, 1])
+    weights = graph.constant(array(layer.kernel).T), graph.constant(array(layer.bias))
+    found = graph.add("Transpose", graph.add("Conv", columns, *weights, pads=[reach, reach]), perm=[0, 2, 1])
+    return layer_norm(output + activation(found, layer.activation), layer.layer_norm)
 
 
 def _inner(hidden: Tensor, feed_forward: keras.layers.Layer, products: Products) -> Tensor:

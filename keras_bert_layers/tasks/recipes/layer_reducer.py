@@ -111,11 +111,11 @@ def _refuse_quantized(owner: str, config: Any) -> None:
 
 
 def _kinds(backbone: BertBackbone) -> list[tuple[bool, bool]]:
-    """Of each block, whether its attention is local, and whether nothing is normalized before it."""
+    """Of each block, whether its attention is local, and whether it is the first one and has other parts."""
     parts = backbone.parts
     local = parts.local_attention
-    bare = not parts.normalizes_first_attention
-    return [(bool(local and local.is_local(i)), bare and i == 0) for i in range(backbone.config.num_layers)]
+    differs = not parts.normalizes_first_attention or parts.convolution is not None
+    return [(bool(local and local.is_local(i)), differs and i == 0) for i in range(backbone.config.num_layers)]
 
 
 def _indices(keep: Any, kinds: Sequence[Any]) -> list[int]:

@@ -64,6 +64,7 @@ def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
             **{"normalize_first": True, "normalizes_first_attention": False, "use_bias": False},
         },
         {"shares_block": True},
+        {"projects_first": True, "convolution": layers.TokenConvolution(3, initializer_range=0.5)},
         {"local_attention": layers.LocalAttention(3), "positions": layers.RelativePositionBias(num_buckets=8)},
         {
             "attention": layers.DisentangledSelfAttention(3, shares_projections=True),
@@ -77,7 +78,7 @@ def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
     ids=" ".join,
 )
 def test_parts_of_other_encoders(parts, new_backbone, preprocessor, check_onnx):
-    config = new_backbone(hidden_dim=12).config
+    config = new_backbone(hidden_dim=12, embedding_dim=6 if "projects_first" in parts else None).config
     keras.utils.set_random_seed(3)
     backbone = kbl.BertBackbone(config, parts=layers.EncoderParts(**parts))
     check_onnx(kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor, pooling=["cls", "mean"]))

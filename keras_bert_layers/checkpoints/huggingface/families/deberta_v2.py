@@ -24,6 +24,7 @@ from keras_bert_layers.checkpoints.huggingface.families.family import (
 from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
+    from keras_bert_layers.layers import TokenConvolution
     from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 # The head of the masked language model has two names in files.
@@ -34,13 +35,14 @@ _MASKED_LM = {
 }
 # transformers' defaults, where they are not BERT's.
 _DEFAULTS = {"type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": False}
-_ONLY = {"relative_attention": (True,), "conv_kernel_size": (0,), "pooler_dropout": (0,)}
+_ONLY = {"relative_attention": (True,), "conv_groups": (1,), "pooler_dropout": (0,)}
 _REASONS = {
     "relative_attention": "Without it, the scores are those of contents, scaled by another number.",
-    "conv_kernel_size": "A convolution beside the first block is not implemented.",
     "pooler_dropout": "The pooler drops nothing.",
 }
 _KINDS = {"c2p": "content_to_position", "p2c": "position_to_content"}
+# The functions after a convolution.
+_ACTS = {"tanh": "tanh", "gelu": "gelu_erf", "gelu_new": "gelu_tanh", "relu": "relu"}
 _NORM = "layer_norm"
 _POOLER = {"pooler.dense.": "pooler.dense."}
 _HEAD_DROPOUT = ("cls_dropout", None)
@@ -60,7 +62,7 @@ class _DebertaParts(PartsForm):
         from keras_bert_layers.layers import DisentangledSelfAttention, EncoderParts, RelativeVectors
 
         width = config.hidden_dim
-        sizes = {"pooler_hidden_size": width, "attention_head_size": width // config.num_heads, "embedding_size": width}
+        sizes = {"pooler_hidden_size": width, "attention_head_size": width // config.num_heads}
         for name, size in sizes.items():
             if values.get(name) not in (None, size):
                 raise ValueError(checks.message(READER, name, f"be {size}", values[name]))
@@ -81,10 +83,12 @@ class _DebertaParts(PartsForm):
                 dropout=config.attention_dropout,
                 initializer_range=config.initializer_range,
             ),
+            convolution=_convolution(values, config),
+            projects_first=config.embedding_dim is not None,
         )
 
     def written(self, parts: EncoderParts, config: BertConfig) -> dict[str, Any] | None:
-        from keras_bert_layers.layers import DisentangledSelfAttention, RelativeVectors
+        from keras_bert_layers.layers import DisentangledSelfAttention, RelativeVectors, TokenConvolution
 
         attention, positions = parts.attention, parts.positions
         if not (isinstance(attention, DisentangledSelfAttention) and isinstance(positions, RelativeVectors)):
@@ -99,7 +103,30 @@ class _DebertaParts(PartsForm):
             "pooler_hidden_size": config.hidden_dim,
             "legacy": True,
         }
-        return values if described(self.read(values, config)) == described(parts) else None
+        if isinstance(parts.convolution, TokenConvolution):
+            act = next((act for act, ours in _ACTS.items() if ours == parts.convolution.activation), "none")
+            values |= {"conv_kernel_size": parts.convolution.kernel_size, "conv_act": act}
+        is_known = values.get("conv_act") != "none" and described(self.read(values, config)) == described(parts)
+        return values if is_known else None
+
+
+def _convolution(values: Mapping[str, Any], config: BertConfig) -> TokenConvolution | None:
+    """The convolution beside the first block; None for none."""
+    from keras_bert_layers.layers import TokenConvolution
+
+    size = checks.integer(READER, "conv_kernel_size", values.get("conv_kernel_size", 0), smallest=0)
+    act = values.get("conv_act", "tanh")
+    if not size:
+        return None
+    if size % 2 == 0:
+        raise ValueError(checks.message(READER, "conv_kernel_size", "be odd", size))
+    return TokenConvolution(
+        size,
+        activation=_ACTS[checks.one_of(READER, "conv_act", act, list(_ACTS))],
+        dropout=config.dropout,
+        layer_norm_epsilon=config.layer_norm_epsilon,
+        initializer_range=config.initializer_range,
+    )
 
 
 def _words(values: Mapping[str, Any], key: str, known: tuple[str, ...]) -> list[str]:
@@ -141,7 +168,11 @@ DEBERTA_V2 = Family(
             "attention.self.key_proj.": "attention.self.key.",
             "attention.self.value_proj.": "attention.self.value.",
         },
-        tensors={**_MASKED_LM, **{name: name for name in _MASKED_LM.values()}},  # the last ones are written
+        tensors={
+            "embeddings.embed_proj.": "embeddings_project.",
+            **_MASKED_LM,
+            **{name: name for name in _MASKED_LM.values()},  # the last ones are written
+        },
         class_tensors={SEQUENCE_CLASS: _POOLER, CHOICE_CLASS: _POOLER},
         ignored={
             "embeddings.position_embeddings.": "positions of the head that predicts masked tokens",
@@ -150,9 +181,10 @@ DEBERTA_V2 = Family(
     ),
     unread=frozenset({"relative_attention", "max_relative_positions", "position_buckets", "norm_rel_ebd"})
     | {"share_att_key", "pos_att_type", "position_biased_input", "pooler_hidden_size", "attention_head_size"}
-    | {"legacy", "padding_idx", "conv_act", "conv_groups", "embedding_size"},
+    | {"legacy", "padding_idx", "conv_kernel_size", "conv_act"},
     only=_ONLY,
     has_pooler=False,
+    has_projection=True,
     may_lack_segments=True,
     pooler_activation="gelu_erf",
     pooler_key="pooler_hidden_act",

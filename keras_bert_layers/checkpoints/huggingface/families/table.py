@@ -39,7 +39,7 @@ FAMILIES = (
 
 # How models that may be taken for a BERT differ from it. The rest of their configs is not read.
 _OTHER_TYPES = {
-    "deberta": "DeBERTa's attention reads content and relative positions apart.",
+    "deberta": 'Its first version has keys without biases, and other tokens. Versions 2 and 3 are "deberta-v2".',
 }
 
 

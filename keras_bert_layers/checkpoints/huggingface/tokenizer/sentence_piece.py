@@ -53,6 +53,16 @@ _PIECE, _SCORE, _TYPE = 1, 2, 3
 _CONTROL, _USER_DEFINED = 3, 4
 # transformers, models/albert/tokenization_albert.py: `unk_id`.
 _ALBERT_UNKNOWN = 1
+# The steps of ALBERT's normalization in `tokenizer.json`, after which a character map may follow.
+_QUOTES = [({"String": "``"}, '"'), ({"String": "''"}, '"')]
+_FOLDINGS: dict[str, list[Any]] = {
+    "quotes": _QUOTES,
+    "quotes_nfkd": [*_QUOTES, "NFKD", "StripAccents"],
+    "quotes_lowercase": [*_QUOTES, "Lowercase"],
+    "quotes_nfkd_lowercase": [*_QUOTES, "NFKD", "StripAccents", "Lowercase"],
+}
+# What a generic class may do after these; spaces that follow each other make no difference, as words are split at them.
+_SPACES = ({"Regex": " {2,}"}, " ")
 # Settings of DeBERTa's tokenizer with their only values.
 _OF_DEBERTA = {"do_lower_case": False, "split_by_punct": False, "add_prefix_space": True}
 # `<unk>`, `<s>`, `</s>`, and one that texts can hold.
@@ -68,7 +78,8 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_clas
         default_class: the class of tokenizer of the model type, where no file names one.
 
     Returns:
-        `vocabulary`, `scores`, `character_map`, the special tokens and their roles.
+        `vocabulary`, `scores`, `character_map`, the special tokens and their roles; `normalizer` and
+        `num_pair_separators` of ALBERT's and DeBERTa's.
 
     Raises:
         CheckpointError: a file is damaged, or describes a tokenizer that `SentencePieceTokenizer` is not.
@@ -146,8 +157,22 @@ def _kind(folder: Path, config: Mapping[str, Any], default_class: str | None) ->
     return kind
 
 
-def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[str]) -> dict[str, str]:
-    """The start, the separator and the unknown token by the template and the model of `tokenizer.json`."""
+def _folding(normalizers: Sequence[Mapping[str, Any]]) -> str | None:
+    """The name of ALBERT's normalization if the normalizers of `tokenizer.json` are its steps; None if not."""
+    kinds: list[Any] = [part.get("type") for part in normalizers]
+    replaced = [(part.get("pattern"), part.get("content")) for part in normalizers]
+    steps = [pair if kind == "Replace" else kind for kind, pair in zip(kinds, replaced, strict=True)]
+    for last in (_SPACES, "Precompiled"):
+        steps = steps[:-1] if steps[-1:] == [last] else steps
+    return next((name for name, expected in _FOLDINGS.items() if steps == expected), None)
+
+
+def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[str]) -> dict[str, Any]:
+    """The start, the separator and the unknown token by the template and the model of `tokenizer.json`.
+
+    With ALBERT's normalization, the template must be ALBERT's too.
+    """
+    folding = _folding(list(_parts(values.get("normalizer"), "normalizers")))
     unknown = json_file.check_integer(path, "model.unk_id", values["model"].get("unk_id"), least=0)
     if unknown >= len(vocabulary):
         raise CheckpointError(f"{path}: `model.unk_id` must be the id of a piece. Received: {unknown}.")
@@ -156,7 +181,7 @@ def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[st
     start: Any
     end: Any
     kind = processor.get("type") if isinstance(processor, dict) else processor
-    if kind == "RobertaProcessing":
+    if kind == "RobertaProcessing" and folding is None:
         start, end = processor_ends(path, processor, ids)
     else:
         cure = "Without a template this class of transformers adds no special tokens. Save one with the tokenizer."
@@ -167,10 +192,12 @@ def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[st
         start, _, end = names
         expected = [(start, 0), ("A", 0), (end, 0)]
         check_one_of(path, "post_processor.single", single, (expected,), "It must be <s> A </s>.")
-        expected += [(end, 0), ("B", 0), (end, 0)]
-        check_one_of(path, "post_processor.pair", pair, (expected,), "It must be <s> A </s> </s> B </s>.")
+        second = [(end, 0), ("B", 0), (end, 0)] if folding is None else [("B", 1), (end, 1)]
+        rule = "It must be <s> A </s> </s> B </s>." if folding is None else "It must be <s> A </s> B:1 </s>:1."
+        check_one_of(path, "post_processor.pair", pair, ([*expected, *second],), rule)
         check_template_ids(path, processor, {token: ids.get(token) for token in (start, end)})
-    return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[unknown]}
+    more = {} if folding is None else {"normalizer": folding, "num_pair_separators": 1}
+    return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[unknown], **more}
 
 
 def _class_roles(
@@ -248,7 +275,8 @@ def _read_json(
     if strict:
         kinds = [part.get("type") for part in normalizers]
         cure = "SentencePieceTokenizer has no other."
-        check_one_of(path, "normalizer", kinds, ([], ["Precompiled"]), cure)
+        known = ([], ["Precompiled"]) if _folding(normalizers) is None else (kinds,)
+        check_one_of(path, "normalizer", kinds, known, cure)
         parts = list(_parts(values.get("pre_tokenizer"), "pretokenizers"))
         check_one_of(path, "pre_tokenizer", [part.get("type") for part in parts], (_PRE_TOKENIZERS,), cure)
         scheme = parts[1].get("prepend_scheme", "always" if parts[1].get("add_prefix_space", True) else "never")

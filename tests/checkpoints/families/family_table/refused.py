@@ -35,14 +35,6 @@ REFUSED = (
     _other("facebook/dpr-ctx_encoder-single-nq-base", "dpr", "DPRContextEncoder", "its own class around a BERT"),
     _other("microsoft/deberta-base", "deberta", "DebertaForMaskedLM", "other attention, and byte-level BPE"),
     _other(
-        "microsoft/deberta-v2-xlarge",
-        "deberta-v2",
-        "DebertaV2ForMaskedLM",
-        "a convolution beside the first block",
-        config={"relative_attention": True, "conv_kernel_size": 3, "conv_act": "gelu"},
-        refused="conv_kernel_size.*convolution",
-    ),
-    _other(
         "nomic-ai/nomic-embed-text-v2-moe",
         "nomic_bert",
         "NomicBertModel",

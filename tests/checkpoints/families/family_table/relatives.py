@@ -248,6 +248,11 @@ RELATIVES = (
     ),
     Family(name="microsoft/mdeberta-v3-base", **_OF_DEBERTA_V3),
     Family(
+        name="microsoft/deberta-v2-xlarge",
+        **{**_OF_DEBERTA_V3, "config": {**_DEBERTA, "conv_kernel_size": 3, "conv_act": "gelu"}},
+        note="a convolution beside the first block",
+    ),
+    Family(
         name="MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
         **_deberta("DebertaV2ForSequenceClassification", *_NLI),
         task="classifier",

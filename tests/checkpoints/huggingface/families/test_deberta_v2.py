@@ -1,5 +1,6 @@
 """DeBERTa's keys of `config.json`, the names of its tensors, and both names of its masked language model's head."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -13,6 +14,7 @@ from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
 from keras_bert_layers.checkpoints.files.tensor_views import TensorView
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families.deberta_v2 import DEBERTA_V2
+from keras_bert_layers.layers import TokenConvolution
 
 V3 = {
     **{"model_type": "deberta-v2", "vocab_size": 97, "hidden_size": 12, "num_hidden_layers": 2, "hidden_act": "gelu"},
@@ -57,6 +59,12 @@ def test_keys():
         True,
     )
     assert parts.attention.own_projections == ["position_key"]
+    config, parts = read({**V2, "embedding_size": 6, "conv_kernel_size": 3, "conv_act": "gelu_new"})
+    assert (config.embedding_dim, parts.projects_first) == (6, True)
+    assert (parts.convolution.kernel_size, parts.convolution.activation) == (3, "gelu_tanh")
+    assert DEBERTA_V2.parts.written(parts, config)["conv_act"] == "gelu_new"
+    for other in (TokenConvolution(3, activation="silu"), TokenConvolution(3, dropout=0.3)):
+        assert DEBERTA_V2.parts.written(dataclasses.replace(parts, convolution=other), config) is None
     # What transformers takes where a key is absent.
     few = {key: value for key, value in V3.items() if not key.startswith(("pooler", "type", "layer_norm", "pos_att"))}
     config, parts = read(few)
@@ -68,7 +76,7 @@ def test_keys():
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        *(("relative_attention", False), ("conv_kernel_size", 3), ("pooler_dropout", 0.1), ("embedding_size", 6)),
+        *(("relative_attention", False), ("conv_kernel_size", 2), ("conv_groups", 3), ("pooler_dropout", 0.1)),
         *(("pos_att_type", "p2p"), ("pos_att_type", ["P2C"]), ("norm_rel_ebd", "batch_norm"), ("share_att_key", "yes")),
         *(("position_buckets", 1), ("position_buckets", 80), ("max_relative_positions", 2**30)),
         *(("attention_head_size", 3), ("pooler_hidden_size", 6), ("pooler_hidden_act", "geglu")),
@@ -133,3 +141,10 @@ def test_sizes_are_compared_before_a_model_is_made(tmp_path):
     (tmp_path / "model" / "config.json").write_text(json.dumps({**config, "position_buckets": 12}))
     with pytest.raises(CheckpointError, match=r"rel_embeddings.*must have shape \(24, 12\)"):
         load_backbone(tmp_path / "model")
+    convolved = model(BertMaskedLM, {**V3, "conv_kernel_size": 3})
+    config = json.loads((save_huggingface(convolved, tmp_path / "other") / "config.json").read_text())
+    assert (config["conv_kernel_size"], config["conv_act"]) == (3, "tanh")
+    assert same(load_task(tmp_path / "other", preprocessor=None), convolved)
+    (tmp_path / "other" / "config.json").write_text(json.dumps({**config, "conv_kernel_size": 10**9 + 1}))
+    with pytest.raises(CheckpointError, match=r"conv\.conv\.weight.*must have shape \(12, 12, 1000000001\)"):
+        load_backbone(tmp_path / "other")

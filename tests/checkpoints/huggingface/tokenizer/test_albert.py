@@ -103,7 +103,6 @@ def test_segments_of_pairs(written):
         ("tokenizer_config.json", {"keep_accents": None}, "keep_accents"),
         ("tokenizer_config.json", {"do_lower_case": "yes"}, "do_lower_case"),
         ("tokenizer_config.json", {"add_prefix_space": False}, "add_prefix_space.*must be True"),
-        ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"}, "normalizer"),
         ("tokenizer.json", {"post_processor": {"type": "BertProcessing"}}, "post_processor.type"),
         ("tokenizer.json", {"model": {"type": "Unigram", "vocab": [["a", 0.0]]}}, "must have its id"),
     ],
@@ -115,11 +114,30 @@ def test_refused(name, values, text, written):
         load_tokenizer(folder)
 
 
-def test_another_template_is_refused(written):
+@pytest.mark.parametrize("kind", ["AlbertTokenizer", "TokenizersBackend"])
+def test_another_template_is_refused(kind, written):
     path = written[0] / "tokenizer.json"
     processor = json.loads(path.read_text("utf-8"))["post_processor"]
     change(path, post_processor={**processor, "pair": processor["single"]})
+    change(written[0] / "tokenizer_config.json", tokenizer_class=kind)
     with pytest.raises(CheckpointError, match=r"post_processor\.pair"):
+        load_tokenizer(written[0])
+
+
+@pytest.mark.parametrize("wrong", ["Replace", "Lowercase", "NFC"])
+def test_another_normalization_of_a_generic_class_is_refused(wrong, written):
+    """Such a class takes the whole file; without its last step, with another one, and with another order."""
+    path = written[0] / "tokenizer.json"
+    steps = json.loads(path.read_text("utf-8"))["normalizer"]["normalizers"]
+    change(written[0] / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    if wrong == "Lowercase":
+        steps = steps[::-1]
+    else:
+        steps[0] = (
+            {"type": wrong, "pattern": {"String": "``"}, "content": "'"} if wrong == "Replace" else {"type": wrong}
+        )
+    change(path, normalizer={"type": "Sequence", "normalizers": steps})
+    with pytest.raises(CheckpointError, match="`?normalizer`?"):
         load_tokenizer(written[0])
 
 
@@ -133,7 +151,7 @@ def test_what_no_class_has_is_not_written(changes, written, tmp_path):
 
 @pytest.mark.peers
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("files", ["model", "written", "written_model", "theirs"])
+@pytest.mark.parametrize("files", ["model", "written", "written_model", "theirs", "generic"])
 def test_equal_ids_in_transformers(files, settings, written, model_alone, tmp_path):
     """By `spiece.model` alone, by what is written here, and by what transformers writes; pairs and segments too."""
     transformers = pytest.importorskip("transformers")
@@ -144,17 +162,22 @@ def test_equal_ids_in_transformers(files, settings, written, model_alone, tmp_pa
     if files == "written_model":
         (folder / "tokenizer.json").unlink()
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
-    if files == "theirs":
+    if files in ("theirs", "generic"):
         folder = tmp_path / "theirs"
         theirs.save_pretrained(folder)
         (folder / "config.json").write_text(json.dumps(CONFIG))
+        if files == "generic":  # with the step that transformers 4 wrote at the end
+            steps = json.loads((folder / "tokenizer.json").read_text("utf-8"))["normalizer"]["normalizers"]
+            steps.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
+            change(folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": steps})
+            change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
         theirs = transformers.AutoTokenizer.from_pretrained(folder)
-    assert type(theirs).__name__ == "AlbertTokenizer"
+    assert type(theirs).__name__ == ("TokenizersBackend" if files == "generic" else "AlbertTokenizer")
     ours = load_tokenizer(folder)
     texts = [*TEXTS, *(text for text in models.hard_texts(1000, seed=5) if "\udc80" not in text)]
     assert ours.tokenize(texts).to_list() == theirs(texts, add_special_tokens=False)["input_ids"]
     inputs, expected = kbl.BertPreprocessor(ours)((["ab cd"], ["é"])), theirs("ab cd", "é", return_token_type_ids=True)
     assert inputs["token_ids"].numpy()[0].tolist() == expected["input_ids"]
     assert inputs["segment_ids"].numpy()[0].tolist() == expected["token_type_ids"]
-    # What is written states that there are segments, which the class does not give by itself.
-    assert ("token_type_ids" in theirs("a", "b")) == (files in ("written", "written_model"))
+    # What is written states that there are segments, which ALBERT's class does not give by itself.
+    assert ("token_type_ids" in theirs("a", "b")) == (files in ("written", "written_model", "generic"))
