@@ -15,10 +15,17 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 
 #: The size of the dense layer that reads a text's vector and columns together.
 WIDTH = 64
+# What is multiplied into columns, and into what the dense layer returns; and the deviation of its weights for columns,
+# with the first factor.
+_COLUMN_SCALE, _OUTPUT_SCALE, _DEVIATION = 50.0, 5.0, 0.1
 
 
 class MixedColumns(keras.layers.Layer):
     """A text's vector, and after it a dense layer on that vector and the columns of the row together, in float32.
+
+    Columns are multiplied by 50, and what the dense layer returns by 5, with weights that begin as much smaller. A step
+    of Adam changes each weight by about the learning rate, so these weights learn as with a larger one. At the rates of
+    an encoder, a new layer would take thousands of steps to find that a column matters.
 
     The dense layer gets its weights by `set_width`, which may be called long after the layer is in a model: how many
     features there are is known when the columns were adapted.
@@ -36,7 +43,7 @@ class MixedColumns(keras.layers.Layer):
 
     def __init__(self, **kwargs: Any):
         super().__init__(dtype="float32", **kwargs)
-        self.dense = keras.layers.Dense(WIDTH, activation="gelu", dtype="float32", name="dense")
+        self.dense = keras.layers.Dense(WIDTH, activation="gelu", dtype="float32", name="scaled_dense")
 
     def build(self, vector_shape: Shape, columns_shape: Shape) -> None:
         """Keeps the size of the text's vector, and creates the dense layer if the number of features is known."""
@@ -45,13 +52,9 @@ class MixedColumns(keras.layers.Layer):
             self.set_width(columns_shape[-1])
 
     def set_width(self, width: int) -> None:
-        """Creates the dense layer for `width` encoded features.
-
-        Its weights for features begin large, so that its units tell rows apart from the start. From Keras's small ones,
-        the learning rates of an encoder would take thousands of steps to find that a column matters.
-        """
+        """Creates the dense layer for `width` encoded features."""
         self.dense.build((None, self._size + width))
-        rows = keras.random.normal((width, WIDTH), stddev=1.0)
+        rows = keras.random.normal((width, WIDTH), stddev=_DEVIATION / _COLUMN_SCALE)
         self.dense.kernel.assign(ops.concatenate([self.dense.kernel[: self._size], rows]))
 
     def call(self, vector: Tensor, columns: Tensor) -> Any:
@@ -59,7 +62,8 @@ class MixedColumns(keras.layers.Layer):
         if not self.dense.built:
             rule, cure = "be adapted before the model is called", "Call `fit` on a table."
             raise ValueError(checks.message("BertClassifier", "columns", rule, checks.Shown("no weights"), cure))
-        return ops.concatenate([vector, self.dense(ops.concatenate([vector, columns], axis=-1))], axis=-1)
+        units = self.dense(ops.concatenate([vector, _COLUMN_SCALE * columns], axis=-1))
+        return ops.concatenate([vector, _OUTPUT_SCALE * units], axis=-1)
 
     def compute_output_spec(self, vector: Tensor, columns: Tensor) -> Any:
         """Shape and dtype of the output."""

@@ -171,7 +171,7 @@ def test_huggingface_old_files_of_another_model():
 def test_another_model_is_named_before_anything_else_of_its_config():
     for kind, reason in (
         ("big_bird", "This package has BERT's own"),
-        ("deberta", "content and relative positions"),
+        ("deberta", "keys without biases"),
     ):
         with pytest.raises(
             ValueError, match=rf"`model_type` must be one of \['bert', .*\. Received: model_type='{kind}'\..*{reason}"
