@@ -7,25 +7,34 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import damaged
-from keras_bert_layers.checkpoints.files.json_file import optional_json
+from keras_bert_layers.checkpoints.files.json_file import optional_json, read_json
 from keras_bert_layers.checkpoints.files.vocabulary import read_vocabulary
+from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
 from keras_bert_layers.checkpoints.huggingface.families.table import default_tokenizer
 from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBERTA
-from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerClass, TokenizerJson, stored_model
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
+    TokenizerClass,
+    TokenizerJson,
+    only_part,
+    stored_model,
+    template_names,
+)
 from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import class_by_model
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ADDED, CONFIG, ROLES, TOKENS_MAP
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, DEBERTA, content_of, named_class
 from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import stated_options, tokenizer_class
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.sentence_transformers import modules
+from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import stated_activation
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
 
 TRANSFORMERS = "transformers 5.24"
 SENTENCE_TRANSFORMERS = "sentence-transformers 6.2"
 KERAS_HUB = "KerasHub 0.32"
 SERVER = "text-embeddings-inference 1"
-TOKENIZERS = f"tokenizers 0.23, {SERVER}"
+LIBRARY = "tokenizers 0.23"
+TOKENIZERS = f"{LIBRARY}, {SERVER}"
 SLOW = "slow tokenizers of transformers 4"
 
 # The option -> a text that shows it, and what is done where it is set.
@@ -39,6 +48,8 @@ _HALF = ("float16", "bfloat16", "half")
 _OTHER_KINDS = ("Roberta", "Bart", "Longformer", "LED", "Bert", "DistilBert", "Electra", "MPNet", "MobileBert")
 # Their positions begin after the id of the padding token.
 _OFFSET_TYPES = ("roberta", "xlm-roberta", "camembert")
+# The only names in `modules.json` that text-embeddings-inference knows.
+_SERVER_MODULES = {f"sentence_transformers.models.{kind}" for kind in ("Transformer", "Pooling", "Dense", "Normalize")}
 # What transformers writes where there is no length is larger.
 _LONGEST = 1_000_000
 
@@ -227,6 +238,9 @@ def _added_tokens(files: _Files) -> _Rows:
                 f"{content!r} has id {index} in the other files, and {files.added[content]} in tokenizer.json, as here."
             )
             yield "tokenizer", SLOW, content, difference
+        if files.kind in ("WordPiece", "BPE") and content not in files.added and content not in files.vocabulary:
+            difference = f"They do not know the added token {content!r}, which tokenizer.json lacks; this package does."
+            yield "tokenizer", TOKENIZERS, content, difference
     if decoder is not None and files.word_pieces is not None and files.token_class is TokenizerClass.BERT:
         named = {content_of(files.tokenizer_config.get(role, token)) for role, token in ROLES.items()}
         for content in files.added:
@@ -234,6 +248,22 @@ def _added_tokens(files: _Files) -> _Rows:
                 reason = "which tokenizer_config.json does not list"
                 difference = f"They find the added token {content!r}, {reason}; this package and transformers do not."
                 yield "tokenizer", TOKENIZERS, f"{content}", difference
+
+
+def _ends(files: _Files) -> _Rows:
+    """Tokens around a text, by the template of `tokenizer.json` and by their roles in the other files."""
+    if files.word_pieces is None or files.token_class is TokenizerClass.GENERIC:
+        return
+    values = files.tokenizer_config
+    if "added_tokens_decoder" not in values:  # with it, transformers does not read the map
+        values = {**values, **optional_json(files.folder / TOKENS_MAP)}
+    ours = [content_of(values.get(role)) for role in ("cls_token", "sep_token")]
+    template = only_part(files.stored.get("post_processor"), "processors") or {}
+    pairs = [template[end][0] for end in ("cls", "sep") if end in template]
+    theirs = pairs or [name for name in template_names(template.get("single") or []) if name != "A"]
+    if None not in ours and theirs != ours:
+        difference = f"They put {theirs} around a text, by tokenizer.json; this package, as transformers, {ours}."
+        yield "tokenizer", TOKENIZERS, "Hello", difference
 
 
 def _segments(files: _Files) -> _Rows:
@@ -268,6 +298,10 @@ def _lengths(files: _Files) -> _Rows:
             f"It reads up to {theirs} tokens; this package cuts at {ours}, as sentence_bert_config.json states."
         )
         yield "length", TRANSFORMERS, text, difference
+    cut = (files.stored.get("truncation") or {}).get("max_length", ours)
+    if cut < ours:
+        difference = f"It cuts at {cut} tokens, by the truncation in tokenizer.json; this package cuts at {ours}."
+        yield "length", LIBRARY, f"a text of more than {cut} tokens", difference
     longest = files.length or min(length or positions, positions)
     if files.modules and longest > usable:
         difference = f"It cuts at {longest} tokens, and the model has {usable} positions; this package cuts at {ours}."
@@ -295,6 +329,10 @@ def _pooling(files: _Files) -> _Rows:
         yield "pooling", SERVER, "Hello", f"It reads 1_Pooling only, and takes [CLS]; this package pools by {modes}."
     if len(modes) > 1 and "pooling_mode" not in values:
         yield "pooling", f"{SERVER}, {KERAS_HUB}", "Hello", f"They pool by one mode; this package by all of {modes}."
+    types = {module["type"] for module in read_json(files.root / modules.MODULES_FILE)}
+    if "Dense" in kinds and not types <= _SERVER_MODULES:
+        difference = "It leaves out dense layers under the new names in modules.json; this package applies them."
+        yield "pooling", SERVER, "Hello", difference
     if files.model_type not in ("bert", "xlm-roberta") or folder != "1_Pooling":
         return
     theirs = next((mode for mode in ("cls", "max") if mode in flags), "mean")
@@ -311,18 +349,51 @@ def _pooling(files: _Files) -> _Rows:
 
 
 def _prompts(files: _Files) -> _Rows:
-    """A prompt that sentence-transformers puts before each text."""
+    """A prompt that sentence-transformers puts before each text, and vectors that it cuts."""
     values = optional_json(files.root / modules.MODEL_FILE) if files.modules else {}
     prompts, name = values.get("prompts"), values.get("default_prompt_name")
     prompt = prompts.get(name) if isinstance(prompts, dict) else None
     if prompt:
         difference = f"They read the text alone; this package puts the default prompt {prompt!r} before it."
         yield "prompts", f"{TRANSFORMERS}, {SERVER}, {KERAS_HUB}", f"{prompt}Hello", difference
+    if files.modules and (width := modules.read_truncation(files.root)):
+        difference = f"They return whole vectors; this package their first {width} values, as truncate_dim states."
+        yield "pooling", f"{SERVER}, {KERAS_HUB}", "Hello", difference
+
+
+def _scores(files: _Files) -> _Rows:
+    """Scores of a classifier, of which others see the number of labels only."""
+    config = files.config
+    if not any(str(name).endswith("ForSequenceClassification") for name in config.get("architectures") or ()):
+        return
+    problem, count = config.get("problem_type"), len(config.get("id2label") or range(config.get("num_labels", 2)))
+    activation = stated_activation(files.root, config).get("activation")
+    if count > 1 and problem == "multi_label_classification":
+        difference = "It takes a softmax of all labels; this package takes a sigmoid of each, as problem_type states."
+        yield "scores", SERVER, "Hello", difference
+    elif count == 1 and activation not in (None, "sigmoid"):
+        programs = SERVER if problem == "regression" else f"{TRANSFORMERS}, {SERVER}"
+        difference = f"The score gets a sigmoid there; this package gives it {activation!r}, as sentence-transformers."
+        yield "scores", programs, "Hello", difference
+    elif count == 1 and problem == "regression" and activation is None:
+        difference = "They take a sigmoid of the score; this package gives the number, as problem_type states."
+        yield "scores", f"{SENTENCE_TRANSFORMERS}, {SERVER}", "Hello", difference
+
+
+def _adapter(files: _Files) -> _Rows:
+    """An adapter beside the weights."""
+    if (files.folder / ADAPTER_CONFIG).is_file():
+        difference = "They leave out the adapter beside the weights; this package adds it, as transformers with peft."
+        yield "weights", f"{SERVER}, {KERAS_HUB}", "Hello", difference
 
 
 def _positions(files: _Files) -> _Rows:
-    """Positions that begin after the padding token's id, where no file states it."""
-    if files.model_type in _OFFSET_TYPES and files.config.get("pad_token_id") is None:
+    """Positions that begin after the padding token's id."""
+    padding = files.config.get("pad_token_id")
+    if files.model_type in ("roberta", "xlm-roberta") and padding not in (None, 1):
+        difference = f"It counts positions from 2; this package from {padding + 1}, one more than pad_token_id."
+        yield "positions", KERAS_HUB, "Hello", difference
+    if files.model_type in _OFFSET_TYPES and padding is None:
         difference = "Without a pad_token_id in config.json it counts positions from 1; this package counts from 2."
         yield "positions", SERVER, "Hello", difference
     if files.model_type == "xlm-roberta" and files.config.get("position_embedding_type") == "rotary":
@@ -346,6 +417,6 @@ def _numbers(files: _Files) -> _Rows:
 
 
 _RULES: tuple[Callable[[_Files], _Rows], ...] = (
-    *(_classes, _characters, _normalizers, _vocabularies, _added_tokens, _segments),
-    *(_lengths, _lowercase, _pooling, _prompts, _positions, _numbers),
+    *(_classes, _characters, _normalizers, _vocabularies, _added_tokens, _ends, _segments),
+    *(_lengths, _lowercase, _pooling, _prompts, _scores, _adapter, _positions, _numbers),
 )

@@ -43,6 +43,12 @@ def huggingface():
 
 
 @pytest.fixture(scope="session")
+def crafted(huggingface):
+    """The module `crafted_directories.py`: directories that one program reads differently, or none."""
+    return _module("crafted_directories")
+
+
+@pytest.fixture(scope="session")
 def google():
     """The module `google_checkpoint.py`: writes small random checkpoints as Google's code does."""
     return _module("google_checkpoint")

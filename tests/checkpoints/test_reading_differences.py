@@ -109,6 +109,8 @@ def encoder(config=BERT, settings=PLAIN, *kinds, **options):
 
 TOKENIZERS, SERVER, HUB, TRANSFORMERS = "tokenizers", "text-embeddings-inference", "KerasHub", "transformers 5"
 NEW = added(["new"], len(WORDS))
+ENDS = {"cls_token": "[CLS]", "sep_token": "[SEP]"}
+PAIRS = {"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}
 # Files, and the part, the program and the text of each entry.
 CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
     "plain": (files(), []),
@@ -255,6 +257,17 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
     "last_token": (encoder(pooling={"pooling_mode": "lasttoken"}), [("pooling", HUB, "Hello")]),
     "dense": ({**encoder(BERT, PLAIN, "Dense")}, [("pooling", HUB, "Hello")]),
     "relu": (files({**BERT, "hidden_act": "relu"}), [("activation", HUB, "Hello")]),
+    "plain_ends": (files(settings={**PLAIN, **ENDS}, tokenizer=word_piece(post_processor=PAIRS)), []),
+    "other_start": (
+        files(settings={**PLAIN, **ENDS, "cls_token": "[MASK]"}, tokenizer=word_piece(post_processor=PAIRS)),
+        [("tokenizer", TOKENIZERS, "Hello")],
+    ),
+    "regression": (
+        files(
+            {**BERT, "architectures": ["BertForSequenceClassification"], "num_labels": 1, "problem_type": "regression"}
+        ),
+        [("scores", "sentence-transformers", "Hello")],
+    ),
 }
 
 
@@ -323,6 +336,7 @@ def test_unigram_under_the_class_of_roberta_is_read(tmp_path):
         ("lower_cased_encoder", ["[CLS]", "Hello", "[SEP]"]),
         ("other_vocabulary", ["[CLS]", "hello", "[SEP]"]),
         ("unlisted_token", ["[CLS]", "[UNK]", "[SEP]"]),
+        ("other_start", ["[MASK]", "hello", "[SEP]"]),
     ],
 )
 def test_tokens_of_transformers(tmp_path, name, tokens):

@@ -62,7 +62,7 @@ def cross_encoder_heads(
             f"{root / MODULES_FILE}: the modules of a cross-encoder must be ['Transformer']. Received: {kinds}. "
             "Load the encoder alone with `load_backbone`, and add the rest in Keras."
         )
-    options = {**_activation(root, config), **(read_prompts(root) if is_cross_encoder(root) else {})}
+    options = {**stated_activation(root, config), **(read_prompts(root) if is_cross_encoder(root) else {})}
     others = tuple(head for head in heads if head.name != "cross_encoder")
     first = next((head for head in heads if head.name == "cross_encoder"), None)
     if first is not None:
@@ -72,7 +72,7 @@ def cross_encoder_heads(
     return heads
 
 
-def _activation(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+def stated_activation(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The argument `activation`; empty where nothing is stated: a sigmoid of one label."""
     stated = (
         (root / MODEL_FILE, "activation_fn", _settings(root)),
