@@ -43,7 +43,7 @@ class MixedColumns(keras.layers.Layer):
 
     def __init__(self, **kwargs: Any):
         super().__init__(dtype="float32", **kwargs)
-        self.dense = keras.layers.Dense(WIDTH, activation="gelu", dtype="float32", name="scaled_dense")
+        self.units = keras.layers.Dense(WIDTH, activation="gelu", dtype="float32", name="units")
 
     def build(self, vector_shape: Shape, columns_shape: Shape) -> None:
         """Keeps the size of the text's vector, and creates the dense layer if the number of features is known."""
@@ -53,16 +53,16 @@ class MixedColumns(keras.layers.Layer):
 
     def set_width(self, width: int) -> None:
         """Creates the dense layer for `width` encoded features."""
-        self.dense.build((None, self._size + width))
+        self.units.build((None, self._size + width))
         rows = keras.random.normal((width, WIDTH), stddev=_DEVIATION / _COLUMN_SCALE)
-        self.dense.kernel.assign(ops.concatenate([self.dense.kernel[: self._size], rows]))
+        self.units.kernel.assign(ops.concatenate([self.units.kernel[: self._size], rows]))
 
     def call(self, vector: Tensor, columns: Tensor) -> Any:
         """Joins both; see the class."""
-        if not self.dense.built:
+        if not self.units.built:
             rule, cure = "be adapted before the model is called", "Call `fit` on a table."
             raise ValueError(checks.message("BertClassifier", "columns", rule, checks.Shown("no weights"), cure))
-        units = self.dense(ops.concatenate([vector, _COLUMN_SCALE * columns], axis=-1))
+        units = self.units(ops.concatenate([vector, _COLUMN_SCALE * columns], axis=-1))
         return ops.concatenate([vector, _OUTPUT_SCALE * units], axis=-1)
 
     def compute_output_spec(self, vector: Tensor, columns: Tensor) -> Any:
