@@ -23,7 +23,7 @@ class Fact(NamedTuple):
         values: numbers `(n,)`, for a histogram.
         limit: a whole number to draw beside `values`, which are then whole numbers from 1, of any size.
         rows: cells, the last of each row a text.
-        num_printed: how many of the rows a terminal shows.
+        num_printed: how many of the first rows a terminal may show.
         code: lines to copy.
     """
 
@@ -83,7 +83,8 @@ def _bars(fact: Fact) -> html.Element:
 def _rows(fact: Fact) -> html.Element:
     rows = []
     for *cells, text in fact.rows[:_MOST_ROWS]:
-        wide = html.element("td", html.isolated(_shortened(text, _TEXT)), class_="wrap")
+        shown = html.isolated(_shortened(text, _TEXT))
+        wide = html.element("td", shown, class_="wrap", style="overflow-wrap: anywhere")  # a word may be long
         rows.append([*(html.isolated(_shortened(str(cell), _NAME)) for cell in cells), wide])
     return html.table(_caption(fact, len(rows)), fact.header, rows)
 
@@ -113,7 +114,7 @@ def _histogram(fact: Fact) -> list[html.Element]:
         html.line([(_LEFT, _TOP - 10), (_LEFT, _BOTTOM), (_RIGHT, _BOTTOM)], "axis"),
     ]
     labeled, most = int(np.searchsorted(ends, fact.limit or 0)), counts.argmax()
-    described = f"{len(values):,} {unit}, most of them from {written[most]} to {written[most + 1]}"
+    described = f"{len(values):,} {unit}, most often from {written[most]} to {written[most + 1]}"
     if fact.limit:
         above = f"{html.percent((values > fact.limit).mean())} above the limit of {fact.limit:,}"
         x, side = places[labeled], "start" if labeled < len(ends) / 2 else "end"

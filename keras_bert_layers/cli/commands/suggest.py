@@ -112,7 +112,7 @@ def _facts(arguments: argparse.Namespace) -> Iterator[Fact]:
 def _lines(fact: Fact) -> Iterator[str]:
     """What is printed of a fact."""
     yield (" " if len(fact.code) == 1 else "\n  ").join([fact.line, *fact.code])
-    for number, label, *_, text in fact.rows[: fact.num_printed]:
+    for number, label, *_, text in fact.rows[: min(fact.num_printed, _SHOWN)]:
         yield f"  row {number} ({label}): {' '.join(text.split())[:80]}"
 
 
@@ -163,8 +163,7 @@ def _about_repeats(arguments: argparse.Namespace, chosen: Chosen, rows: Rows) ->
     table = list(zip(again.numbers, again.labels, earlier.numbers, earlier.labels, again.texts, strict=True))
     of_these = f", {len(contradicted):,} of them with another label" if chosen.label else ""
     line = f"rows: {len(rows.texts):,}; {len(first):,} repeat the text of an earlier row{of_these}"
-    header = ("row", "label", "earlier row", "its label", "text")
-    yield Fact(line, header, rows=table, num_printed=min(_SHOWN, len(contradicted)))
+    yield Fact(line, ("row", "label", "repeats row", "its label", "text"), rows=table, num_printed=len(contradicted))
     if arguments.validation is not None:
         check_file(arguments.validation, owner=OWNER)
         (other,) = read_table(arguments.validation, [chosen.text], owner=OWNER)
@@ -204,7 +203,7 @@ def _simple_models(encoder: Any, rows: Rows, kind: str, batch_size: int) -> Iter
         texts, labels, numbers = rows.at(others)
         table = list(zip(numbers, labels, others.values(), texts, strict=True))
         line = f"doubtful labels, by the frozen vectors: {counted(len(table), 'row')}"
-        yield Fact(line, ("row", "label", "by the vectors", "text"), rows=table, num_printed=_SHOWN)
+        yield Fact(line, ("row", "label", "by the vectors", "text"), rows=table, num_printed=len(table))
 
 
 def _minutes(encoder: LoadedModel, rows: Rows, kind: str, num_rows: int) -> Iterator[Fact]:
