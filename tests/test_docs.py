@@ -259,6 +259,7 @@ def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     assert [list(json.loads(line)) for line in answers] == [["embedding"]] * 2
     assert (readers_folder / "sentiment" / "saved_model" / "1").is_dir()
     assert "rows: 8\naccuracy: " in printed
+    assert "What is in reviews.csv" in (readers_folder / "facts.html").read_text(encoding="utf-8")
 
 
 def parts(source):

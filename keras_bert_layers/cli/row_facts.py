@@ -67,17 +67,16 @@ def _kind(cells: Sequence[Any]) -> str:
     return "number" if has_fractions or len(numbers) > _MOST_CLASSES else "one"
 
 
-def repeated(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[int], list[int]]:
-    """The rows whose text an earlier row has too, but for case and spaces; and those of them with another label.
+def repeated(texts: Sequence[str]) -> dict[int, int]:
+    """The rows whose text an earlier row has too, but for case and spaces, each with the first such row.
 
     Examples:
-        >>> repeated(["Good.", "bad", " good. ", "BAD"], ["1", "0", "0", "0"])
-        ([2, 3], [2])
+        >>> repeated(["Good.", "bad", " good. ", "BAD"])
+        {2: 0, 3: 1}
     """
     first: dict[str, int] = {}
     rows = [(row, first.setdefault(_plain(text), row)) for row, text in enumerate(texts)]
-    again = [(row, other) for row, other in rows if row != other]
-    return [row for row, _ in again], [row for row, other in again if labels and labels[row] != labels[other]]
+    return {row: other for row, other in rows if row != other}
 
 
 def in_both(texts: Sequence[str], others: Sequence[str]) -> int:
@@ -137,14 +136,14 @@ def baselines(
     return scores, None if kind == "number" else found
 
 
-def doubtful(probabilities: np.ndarray, labels: Sequence[str]) -> list[int]:
-    """The rows whose label is probably wrong, the most doubtful first: confident learning's rule.
+def doubtful(probabilities: np.ndarray, labels: Sequence[str]) -> dict[int, str]:
+    """The rows whose label is probably wrong, the most doubtful first, with the other class: confident learning's rule.
 
     Another class is likelier than the label, and as likely as that class is on average in rows of its own.
 
     Examples:
         >>> doubtful(np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.9, 0.1]]), ["a", "a", "b", "b"])
-        [3]
+        {3: 'a'}
 
     References:
         Northcutt et al. 2021, https://arxiv.org/abs/1911.00068, equation 2.
@@ -156,4 +155,4 @@ def doubtful(probabilities: np.ndarray, labels: Sequence[str]) -> list[int]:
     likely[rows, own] = 0
     is_doubtful = likely.max(axis=1) > probabilities[rows, own]
     order = np.argsort(probabilities[rows, own], kind="stable")
-    return [int(row) for row in order if is_doubtful[row]]
+    return {int(row): str(names[likely[row].argmax()]) for row in order if is_doubtful[row]}

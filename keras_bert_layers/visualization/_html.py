@@ -1,6 +1,7 @@
 """HTML pages and the elements of pictures (HTML and SVG); text of users and models is escaped."""
 
 import html
+import re
 import string
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ def page(title: str, note: str, body: Iterable[Element]) -> str:
     """A complete page. Its policy allows what is in it and nothing else: no script, no request."""
     template = string.Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
     figure = _figure(element("h1", title), note, body)
-    return template.substitute(title=html.escape(title), style=style_sheet(), figure=figure)
+    return template.substitute(title=html.escape(_allowed(title)), style=style_sheet(), figure=figure)
 
 
 def fragment(title: str, note: str, body: Iterable[Element]) -> str:
@@ -49,7 +50,12 @@ def fragment(title: str, note: str, body: Iterable[Element]) -> str:
 def _figure(heading: Element, note: str, body: Iterable[Element]) -> str:
     caption = element("figcaption", heading, *([element("p", note)] if note else []))
     figure = element("figure", caption, *body, class_="kbl-picture")
-    return tostring(figure, encoding="unicode", method="html").replace("\n", "&#10;")
+    return _allowed(tostring(figure, encoding="unicode", method="html")).replace("\n", "&#10;")
+
+
+def _allowed(text: str) -> str:
+    """The text with U+FFFD for each control character or lone surrogate, which no page may hold."""
+    return re.sub(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff]", "\ufffd", text)
 
 
 def element(tag: str, *content: Any, **attributes: object) -> Element:

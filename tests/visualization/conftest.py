@@ -15,6 +15,7 @@ def pictures():
         "attention_lines": lambda kind: kind.AttentionLines(TOKENS, np.full((5, 5), 0.2), title=HOSTILE),
         "attention_map": lambda kind: kind.AttentionMap(TOKENS, np.linspace(0, 1, 25).reshape(5, 5), note=HOSTILE),
         "attribution_picture": attribution_picture,
+        "facts_picture": facts_picture,
         "hidden_state_map": lambda kind: kind.HiddenStateMap(
             [HOSTILE, *TOKENS], np.arange(18).reshape(6, 3) % 5, groups=[HOSTILE, "a", "b", "c", "d", "e"]
         ),
@@ -69,6 +70,15 @@ def attribution_picture(kind):
     found = Attribution(HOSTILE, TOKENS, scores, words, scores[1:4], none, none, 0.76, 1e-6, 32)
     empty = Attribution("<b>", TOKENS[:1], scores[:1], [], scores[:0], none[:1], none[:1], 0.0, 0.0, 32)
     return kind.AttributionPicture([found, empty], title=HOSTILE)
+
+
+def facts_picture(kind):
+    from keras_bert_layers.visualization.facts_picture import Fact, FactsPicture
+
+    header, long = (HOSTILE, "b"), HOSTILE * 40
+    facts = [Fact(HOSTILE, header, {"<b>": (1, "1"), long: (0, "<b>")}), Fact("next:", code=[HOSTILE, "b"])]
+    facts += [Fact("a", header, values=[0.5, -2.0, 3.0]), Fact("b", header, values=[2, 9, 70, 3000], limit=8)]
+    return FactsPicture([*facts, Fact("c", header, rows=[(1, long)])], title=HOSTILE)
 
 
 def learning_rate_curve(kind):

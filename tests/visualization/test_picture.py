@@ -100,6 +100,12 @@ def test_empty_lines_of_a_text_do_not_end_a_block_of_markdown():
     assert "\n\n" not in picture._repr_html_()
 
 
+def test_characters_that_no_page_may_hold():
+    page = visualization.TextHighlights("a\0\x85\ud800b", [], title="\0").html()
+    assert "a\ufffd\ufffd\ufffdb" in page
+    assert "<title>\ufffd</title>" in page
+
+
 def test_page_is_saved_as_utf8(picture, tmp_path):
     path = picture.save(tmp_path / "picture.HTML")
     assert path.read_text(encoding="utf-8") == picture.html()

@@ -8,9 +8,13 @@ The columns are --text and --label, or what the cells look like. Simple models a
 model of TF-IDF, and one of the frozen vectors of MODEL, in a cross-validation of at most --rows rows. It needs
 scikit-learn. For files without a table, only what is seen and the command are printed.
 
+--page writes the same as one HTML file, with the labels, lengths and scores drawn, and more of the repeated and the
+doubtful rows.
+
 Examples:
   keras-bert-layers suggest reviews.csv --model all-MiniLM-L6-v2
   keras-bert-layers suggest reviews.csv --text review --label stars --validation dev.csv --model all-MiniLM-L6-v2
+  keras-bert-layers suggest reviews.csv --model all-MiniLM-L6-v2 --page facts.html
 """
 
 from __future__ import annotations
@@ -34,13 +38,14 @@ from keras_bert_layers.cli.row_facts import Chosen, baselines, choose_columns, d
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, suffix_of
 from keras_bert_layers.cli.training_rows import TABLES, cells_of, read_rows, read_table, table_rows, task_of_file
+from keras_bert_layers.visualization.facts_picture import Fact, FactsPicture
 
 OWNER = "suggest"
 _SHOWN, _EPOCHS, _SHARE, _BATCH, _STEPS, _SEED = 5, 3, 0.9, 32, 4, 0  # of `train` by default, but for the first
 
 
 class Rows(NamedTuple):
-    """Texts with their labels, of which there may be none, and the number of each row in the file, from 1."""
+    """Texts with their labels, empty if there are none, and the number of each row in the file, from 1."""
 
     texts: list[str]
     labels: list[str]
@@ -49,7 +54,7 @@ class Rows(NamedTuple):
     def at(self, places: Iterable[int]) -> Rows:
         """Some of the rows."""
         places = list(places)
-        labels = [self.labels[place] for place in places] if self.labels else []
+        labels = [self.labels[place] for place in places]
         return Rows([self.texts[place] for place in places], labels, [self.numbers[place] for place in places])
 
 
@@ -63,36 +68,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--validation", type=Path, metavar="FILE", help="rows to validate on later, of the same columns")
     add("--rows", type=int, default=2000, metavar="N", help="rows for the simple models, at most (default: 2000)")
     add("--batch-size", type=int, default=32, metavar="N", help="rows per step of the encoder (default: 32)")
+    add("--page", type=Path, metavar="OUT.html", help="the page to write")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what was found, and returns 0."""
+    """Prints each fact when it is found, draws all of them, and returns 0."""
     check_file(arguments.file, owner=OWNER)
     checks.integer(OWNER, "--rows", arguments.rows, smallest=10)
-    task, reason = task_of_file(arguments.file)
-    _print(f"task: {task}, because {reason}")
-    if suffix_of(arguments.file.name) not in TABLES:
-        num_rows = read_rows(arguments.file, task, arguments, owner=OWNER).num_rows
-        _print(f"rows: {num_rows:,}", *_next_steps(arguments, task, None, []))
-        return 0
-    check_scikit_learn("keras-bert-layers", OWNER)
-    chosen, rows = _read(arguments)
-    _print(*_about_columns(chosen, rows.labels), *_about_repeats(arguments, chosen, rows))
-    num_rows = len(rows.texts)
-    rows = rows.at(np.sort(np.random.default_rng(_SEED).permutation(num_rows)[: arguments.rows]).tolist())
-    encoder = encoded_rows.load_sentence_encoder(arguments.model, owner=OWNER)
-    options, line = _lengths(encoder.preprocessor, rows.texts)
-    _print(line)
-    if len(set(rows.labels)) > 1:
-        _print(*_simple_models(encoder.model, rows, chosen.kind, arguments.batch_size))
-        _print(*_minutes(encoder, rows, chosen.kind, num_rows))
-    _print(*_next_steps(arguments, task, chosen, options))
+    encoded_rows.check_output(arguments.page, "--page", ".html", arguments, owner=OWNER)
+    facts = []
+    for fact in _facts(arguments):
+        facts.append(fact)
+        sys.stdout.writelines(f"{line}\n" for line in _lines(fact))
+        sys.stdout.flush()  # what follows may take minutes
+    if arguments.page is not None:
+        FactsPicture(facts, title=f"What is in {arguments.file.name}").save(arguments.page)
     return 0
 
 
-def _print(*lines: str) -> None:
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    sys.stdout.flush()  # what follows may take minutes
+def _facts(arguments: argparse.Namespace) -> Iterator[Fact]:
+    """What there is to say, in order."""
+    task, reason = task_of_file(arguments.file)
+    yield Fact(f"task: {task}, because {reason}")
+    if suffix_of(arguments.file.name) not in TABLES:
+        yield Fact(f"rows: {read_rows(arguments.file, task, arguments, owner=OWNER).num_rows:,}")
+        yield from _next_steps(arguments, task, None, [])
+        return
+    check_scikit_learn("keras-bert-layers", OWNER)
+    chosen, rows = _read(arguments)
+    yield from _about_columns(chosen, rows.labels)
+    yield from _about_repeats(arguments, chosen, rows)
+    num_rows = len(rows.texts)
+    rows = rows.at(np.sort(np.random.default_rng(_SEED).permutation(num_rows)[: arguments.rows]).tolist())
+    encoder = encoded_rows.load_sentence_encoder(arguments.model, owner=OWNER)
+    options, fact = _lengths(encoder.preprocessor, rows.texts)
+    yield fact
+    if len(set(rows.labels)) > 1:
+        yield from _simple_models(encoder.model, rows, chosen.kind, arguments.batch_size)
+        yield from _minutes(encoder, rows, chosen.kind, num_rows)
+    yield from _next_steps(arguments, task, chosen, options)
+
+
+def _lines(fact: Fact) -> Iterator[str]:
+    """What is printed of a fact."""
+    yield (" " if len(fact.code) == 1 else "\n  ").join([fact.line, *fact.code])
+    for number, label, *_, text in fact.rows[: min(fact.num_printed, _SHOWN)]:
+        yield f"  row {number} ({label}): {' '.join(text.split())[:80]}"
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
@@ -109,76 +130,83 @@ def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
     chosen = choose_columns({name: [row.get(name) for row in table] for name in names}, arguments.text, arguments.label)
     read = [name for name in (chosen.text, chosen.label) if name]
     texts, *labels = zip(*cells_of(lines, arguments.file, read, owner=OWNER), strict=True)
-    found = [str(cell).strip() for cell in labels[0]] if labels else []
+    found = [str(cell).strip() for cell in labels[0]] if labels else [""] * len(texts)
     return chosen, Rows([str(cell) for cell in texts], found, range(1, len(texts) + 1))
 
 
-def _about_columns(chosen: Chosen, labels: list[str]) -> Iterator[str]:
+def _about_columns(chosen: Chosen, labels: list[str]) -> Iterator[Fact]:
     """The columns, and the labels."""
     others = f"; not read: {', '.join(chosen.others)}" if chosen.others else ""
     beside = f"; beside them: {', '.join(chosen.beside)}" if chosen.beside else ""
-    yield f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{beside}{others}"
-    if not labels:
-        yield "labels: none found; name their column by --label"
+    yield Fact(f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{beside}{others}")
+    if chosen.label is None:
+        yield Fact("labels: none found; name their column by --label")
     elif chosen.kind == "number":
         numbers = np.array(labels, np.float64)
-        yield f"labels: numbers from {numbers.min():g} to {numbers.max():g}, {numbers.mean():.3g} on average"
+        line = f"labels: numbers from {numbers.min():g} to {numbers.max():g}, {numbers.mean():.3g} on average"
+        yield Fact(line, ("label", "rows"), values=numbers)
     else:
         found = Counter(labels).most_common()
-        shares = [f"{name} {100 * count / len(labels):.1f} %" for name, count in found[:_SHOWN]]
+        shares = {name: f"{100 * count / len(labels):.1f} %" for name, count in found}
+        shown = ", ".join(f"{name} {shares[name]}" for name, _ in found[:_SHOWN])
         rest = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        yield f"labels: of {len(found)} kinds: {', '.join(shares)}{rest}"
+        bars = {name: (count, f"{count:,} ({shares[name]})") for name, count in found}
+        yield Fact(f"labels: of {len(found)} kinds: {shown}{rest}", ("label", "rows"), bars)
 
 
-def _about_repeats(arguments: argparse.Namespace, chosen: Chosen, rows: Rows) -> Iterator[str]:
+def _about_repeats(arguments: argparse.Namespace, chosen: Chosen, rows: Rows) -> Iterator[Fact]:
     """Repeated texts, also of the rows to validate on."""
-    again, contradicted = repeated(rows.texts, rows.labels)
-    of_these = f", {len(contradicted):,} of them with another label" if rows.labels else ""
-    yield f"rows: {len(rows.texts):,}; {len(again):,} repeat the text of an earlier row{of_these}"
-    yield from _shown(rows.at(contradicted[:_SHOWN]))
+    first = repeated(rows.texts)
+    contradicted = [row for row, other in first.items() if rows.labels[row] != rows.labels[other]]
+    places = dict.fromkeys([*contradicted, *first])  # those with another label first
+    again, earlier = rows.at(places), rows.at(first[row] for row in places)
+    table = list(zip(again.numbers, again.labels, earlier.numbers, earlier.labels, again.texts, strict=True))
+    of_these = f", {len(contradicted):,} of them with another label" if chosen.label else ""
+    line = f"rows: {len(rows.texts):,}; {len(first):,} repeat the text of an earlier row{of_these}"
+    yield Fact(line, ("row", "label", "repeats row", "its label", "text"), rows=table, num_printed=len(contradicted))
     if arguments.validation is not None:
         check_file(arguments.validation, owner=OWNER)
         (other,) = read_table(arguments.validation, [chosen.text], owner=OWNER)
         shared = in_both(rows.texts, [str(cell) for cell in other])
-        yield f"validation: {counted(len(other), 'row')}, {shared:,} of them with a text of {arguments.file}"
+        yield Fact(f"validation: {counted(len(other), 'row')}, {shared:,} of them with a text of {arguments.file}")
 
 
-def _shown(rows: Rows) -> Iterator[str]:
-    columns = zip(rows.numbers, rows.labels, rows.texts, strict=True)
-    return (f"  row {number} ({label}): {' '.join(text.split())[:80]}" for number, label, text in columns)
-
-
-def _lengths(preprocessor: Any, texts: list[str]) -> tuple[list[str], str]:
-    """The options of `train` for the lengths of the texts, and the line about them."""
+def _lengths(preprocessor: Any, texts: list[str]) -> tuple[list[str], Fact]:
+    """The options of `train` for the lengths of the texts, and the fact about them."""
     lengths = np.array([len(row) for row in preprocessor.tokenizer.tokenize(texts)]) + 2  # both ends
     limit, most = preprocessor.max_length, int(np.percentile(lengths, 99))
     cut = counted(int((lengths > limit).sum()), "text")
     counts = f"{int(np.median(lengths))} in the median, at most {most} in 99 % of the texts, {lengths.max()} at most"
     fitting = max(16, 1 << (most - 1).bit_length())
     options = ["--long-texts", "windows"] if most > limit else ["--max-length", str(fitting)] if fitting < limit else []
-    return options, f"tokens: {counts}; the model reads {limit}, and {cut} would be cut"
+    line = f"tokens: {counts}; the model reads {limit}, and {cut} would be cut"
+    return options, Fact(line, ("tokens", "texts"), values=lengths, limit=limit)
 
 
-def _simple_models(encoder: Any, rows: Rows, kind: str, batch_size: int) -> Iterator[str]:
+def _simple_models(encoder: Any, rows: Rows, kind: str, batch_size: int) -> Iterator[Fact]:
     """The scores, and the rows whose labels are doubtful."""
     counts = Counter(rows.labels)
     rows = rows.at([place for place, label in enumerate(rows.labels) if kind == "number" or counts[label] > 1])
     if len(set(rows.labels)) < 2:
-        yield "simple models: none, as no two classes have two rows"
+        yield Fact("simple models: none, as no two classes have two rows")
         return
     vectors = encoded_rows.vectors_of(encoder, rows.texts, batch_size, owner=OWNER)
     with progress("Cross-validating", 2, unit="models") as advance:
         scores, probabilities = baselines(rows.texts, vectors, rows.labels, kind, advance)
     what = "mean absolute error" if kind == "number" else "accuracy in %"
-    found = ", ".join(f"{name} {score:.3g}" for name, score in scores.items())
-    yield f"simple models, {what}, on {counted(len(rows.texts), 'row')}: {found}"
+    bars = {name: (score, f"{score:.3g}") for name, score in scores.items()}
+    found = ", ".join(f"{name} {written}" for name, (_, written) in bars.items())
+    line = f"simple models, {what}, on {counted(len(rows.texts), 'row')}: {found}"
+    yield Fact(line, ("model", what), bars)
     if probabilities is not None:
-        places = doubtful(probabilities, rows.labels)
-        yield f"doubtful labels, by the frozen vectors: {counted(len(places), 'row')}"
-        yield from _shown(rows.at(places[:_SHOWN]))
+        others = doubtful(probabilities, rows.labels)
+        texts, labels, numbers = rows.at(others)
+        table = list(zip(numbers, labels, others.values(), texts, strict=True))
+        line = f"doubtful labels, by the frozen vectors: {counted(len(table), 'row')}"
+        yield Fact(line, ("row", "label", "by the vectors", "text"), rows=table, num_printed=len(table))
 
 
-def _minutes(encoder: LoadedModel, rows: Rows, kind: str, num_rows: int) -> Iterator[str]:
+def _minutes(encoder: LoadedModel, rows: Rows, kind: str, num_rows: int) -> Iterator[Fact]:
     """How long `train` takes with its defaults, by a few steps on this machine. The encoder's weights change."""
     import keras_bert_layers as kbl
 
@@ -197,10 +225,10 @@ def _minutes(encoder: LoadedModel, rows: Rows, kind: str, num_rows: int) -> Iter
             seconds = time.perf_counter() - start
             advance(1)
     minutes = seconds / len(labels) * num_rows * _SHARE * _EPOCHS / 60
-    yield f"fine-tuning: about {minutes:.2g} minutes here for {_EPOCHS} epochs of nine tenths of the rows"
+    yield Fact(f"fine-tuning: about {minutes:.2g} minutes here for {_EPOCHS} epochs of nine tenths of the rows")
 
 
-def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None, options: list[str]) -> Iterator[str]:
+def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None, options: list[str]) -> Iterator[Fact]:
     """The command, and for a table the Python."""
     words = ["keras-bert-layers", "train", str(arguments.file)]
     if chosen is not None:
@@ -211,18 +239,17 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
             options = ["head_tail" if option == "windows" else option for option in options]  # columns need one row
     words += ["--validation", str(arguments.validation)] if arguments.validation else []
     words += [*options, "--from", arguments.model, "--to", arguments.file.name.partition(".")[0]]
-    yield f"next: {shlex.join(words)}"
+    yield Fact("next:", code=[shlex.join(words)])
     if chosen is not None and chosen.label:
         is_number, is_json = chosen.kind == "number", suffix_of(arguments.file.name) in JSON_SUFFIXES
         length = f", max_length={options[1]}" if options[:1] == ["--max-length"] else ""
         names = 'problem_type="regression"' if is_number else f"class_names=sorted(set(rows[{chosen.label!r}]))"
         reader = f"read_{'json' if is_json else 'csv'}({str(arguments.file)!r}{', lines=True' if is_json else ''})"
-        yield "or in Python:"
-        yield "  import keras, pandas, keras_bert_layers as kbl"
-        yield f"  rows = pandas.{reader}"
+        lines = ["import keras, pandas, keras_bert_layers as kbl", f"rows = pandas.{reader}"]
         x = f"rows[{chosen.text!r}]"
         if chosen.beside:
-            yield f"  space = keras.utils.FeatureSpace({chosen.beside}, output_mode='concat')"
+            lines.append(f"space = keras.utils.FeatureSpace({chosen.beside}, output_mode='concat')")
             length, x = f"{length}, columns=space", f"rows[{[*chosen.beside]}].assign(text={x})"
-        yield f"  model = kbl.load_task({arguments.model!r}, {task!r}, {names}{length})"
-        yield f"  model.fit({x}, rows[{chosen.label!r}], epochs={_EPOCHS})"
+        lines.append(f"model = kbl.load_task({arguments.model!r}, {task!r}, {names}{length})")
+        lines.append(f"model.fit({x}, rows[{chosen.label!r}], epochs={_EPOCHS})")
+        yield Fact("or in Python:", code=lines)

@@ -1,8 +1,11 @@
-"""`suggest`: the columns that it sees, what it prints, and errors."""
+"""`suggest`: the columns that it sees, what it prints and draws, and errors."""
 
+import csv
+import re
 import shlex
 from argparse import Namespace
 from unittest.mock import Mock, patch
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -29,9 +32,15 @@ def table(tmp_path):
     return path
 
 
+def figure_of(page):
+    """The facts on a page, which are XML too."""
+    return ElementTree.fromstring(re.search("<figure.*</figure>", page.read_text(encoding="utf-8"), re.DOTALL)[0])
+
+
 def test_a_table(run, encoder, table, tmp_path, capsys):
     (tmp_path / "dev.csv").write_text("id,review,sentiment\n1,good film 0,good\n2,new,bad\n")
-    assert run("suggest", table, "--model", encoder, "--validation", tmp_path / "dev.csv", "--rows", 30) == 0
+    words = ["--model", encoder, "--validation", tmp_path / "dev.csv", "--rows", 30, "--page", tmp_path / "facts.html"]
+    assert run("suggest", table, *words) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:4] == [
         "task: classifier, because the file's name ends in .csv",
@@ -50,6 +59,26 @@ def test_a_table(run, encoder, table, tmp_path, capsys):
     assert (parsed.text, parsed.label, str(parsed.validation)) == ("review", "sentiment", str(tmp_path / "dev.csv"))
     python = "\n".join(line.strip() for line in shown[shown.index("or in Python:") + 1 :])
     compile(python, "shown", "exec")
+    figure = figure_of(tmp_path / "facts.html")
+    found = ["".join(part.itertext()) for part in figure.iter()]
+    assert {"What is in rows.csv", python, command.removeprefix("next: ")} <= {*found}
+    assert {line for line in shown[: shown.index(command)] if line[0] != " "} <= {*found}
+    assert {"bad13 (50.0 %)", "the most frequent class52", "25bad1goodGOOD film 0"} <= {*found}
+    limit = re.search(r"the model reads (\d+), and 0 texts", "\n".join(shown))[1]
+    assert f"0 % above the limit of {limit}" in found
+
+
+def test_cells_stay_text_on_the_page(run, encoder, tmp_path, capsys):
+    hostile, page = "<script>alert('1')</script> \"q\" & \x00 \u202eשלום " + "long" * 999, tmp_path / "facts.html"
+    with (tmp_path / "<b>.csv").open("w", encoding="utf-8") as file:
+        csv.writer(file).writerows([["<i>"], [hostile], [hostile], ["<b>bold</b>"]])
+    page.write_text("an older page")
+    assert run("suggest", tmp_path / "<b>.csv", "--model", encoder, "--page", page) == 0
+    assert "columns: texts in '<i>', labels in None\n" in capsys.readouterr().out
+    (row,) = figure_of(page).findall(".//tbody/tr[th='2']")
+    *_, text = row.itertext()
+    assert text == f"{hostile.replace(chr(0), chr(0xFFFD))[:299]}…"
+    assert not re.search("<script|<b>|<i>|\0", page.read_text(encoding="utf-8"))
 
 
 def test_other_files(run, encoder, tmp_path, capsys):
@@ -63,15 +92,16 @@ def test_other_files(run, encoder, tmp_path, capsys):
 def test_columns_beside_the_text(tmp_path, capsys):
     chosen = Chosen("review", "stars", "one", (), {"the price": "float_normalized", "shop": "string_categorical"})
     arguments = Namespace(file=tmp_path / "rows.csv", model="mini", validation=None)
-    command, *python = _next_steps(arguments, "classifier", chosen, ["--long-texts", "windows"])
-    parsed = make_parser().parse_args(shlex.split(command)[2:])
+    (command,), python = (
+        fact.code for fact in _next_steps(arguments, "classifier", chosen, ["--long-texts", "windows"])
+    )
+    parsed = make_parser().parse_args(shlex.split(command)[1:])
     assert (parsed.columns, parsed.long_texts) == (["the price", "shop"], "head_tail")
     table = pd.DataFrame({"review": ["a"], "stars": ["1"], "the price": [2.5], "shop": ["x"], "id": [1]})
     table.to_csv(arguments.file, index=False)
     task = Mock()
-    lines = "\n".join(line.strip() for line in python[1:])
     with patch("keras_bert_layers.load_task", return_value=task) as load:
-        exec(lines)
+        exec("\n".join(python))
     assert list(load.call_args.kwargs["columns"].features) == ["the price", "shop"]
     (x, y), _ = task.fit.call_args
     assert (list(x), list(y)) == (["the price", "shop", "text"], [1])
@@ -83,6 +113,7 @@ def test_columns_beside_the_text(tmp_path, capsys):
         (["--text", "body"], "`suggest`: `--text` must be one of ['id', 'review', 'sentiment']"),
         (["--rows", "3"], "`suggest`: `--rows` must be"),
         (["--validation", "absent.csv"], "no such file: absent.csv"),
+        (["--page", "facts.txt"], "`suggest`: `--page` must be a file that ends in .html"),
     ],
 )
 def test_errors(run, encoder, table, error_line, words, message):
@@ -108,4 +139,4 @@ def test_baselines_of_numbers_and_doubtful_labels():
     labels[7] = "down" if labels[7] == "up" else "up"
     vectors[7, 0] *= 9
     _, probabilities = baselines(["word"] * 60, vectors, labels.tolist(), "one", lambda _: None)
-    assert doubtful(probabilities, labels.tolist())[0] == 7
+    assert next(iter(doubtful(probabilities, labels.tolist()).items())) == (7, "up" if labels[7] == "down" else "down")
