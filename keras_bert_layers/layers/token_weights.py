@@ -31,8 +31,8 @@ class TokenWeights(keras.layers.Layer):
         ValueError: an argument out of range.
 
     Examples:
-        >>> layer = TokenWeights(5)
-        >>> layer(np.array([[1, 4, 3, 4, 2, 0]]), np.array([[1, 1, 1, 1, 1, 0]])).numpy().tolist()
+        >>> ids, mask = ops.array([[1, 4, 3, 4, 2, 0]]), ops.array([[1, 1, 1, 1, 1, 0]])
+        >>> ops.convert_to_numpy(TokenWeights(5)(ids, mask)).tolist()
         [[0.0, 0.0, 0.0, 1.0, 1.0]]
 
     References:
