@@ -241,10 +241,13 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
     words += [*options, "--from", arguments.model, "--to", arguments.file.name.partition(".")[0]]
     yield Fact("next:", code=[shlex.join(words)])
     if chosen is not None and chosen.label:
-        is_number, is_json = chosen.kind == "number", suffix_of(arguments.file.name) in JSON_SUFFIXES
+        is_number, suffix = chosen.kind == "number", suffix_of(arguments.file.name)
+        is_json = suffix in JSON_SUFFIXES
         length = f", max_length={options[1]}" if options[:1] == ["--max-length"] else ""
         names = 'problem_type="regression"' if is_number else f"class_names=sorted(set(rows[{chosen.label!r}]))"
-        reader = f"read_{'json' if is_json else 'csv'}({str(arguments.file)!r}{', lines=True' if is_json else ''})"
+        form = ", lines=True" if is_json else ", sep='\\t'" if suffix == ".tsv" else ""
+        form += "" if is_number else f", dtype={{{chosen.label!r}: str}}"  # names of classes are strings
+        reader = f"read_{'json' if is_json else 'csv'}({str(arguments.file)!r}{form})"
         lines = ["import keras, pandas, keras_bert_layers as kbl", f"rows = pandas.{reader}"]
         x = f"rows[{chosen.text!r}]"
         if chosen.beside:

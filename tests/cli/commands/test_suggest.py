@@ -104,7 +104,13 @@ def test_columns_beside_the_text(tmp_path, capsys):
         exec("\n".join(python))
     assert list(load.call_args.kwargs["columns"].features) == ["the price", "shop"]
     (x, y), _ = task.fit.call_args
-    assert (list(x), list(y)) == (["the price", "shop", "text"], [1])
+    assert (list(x), list(y)) == (["the price", "shop", "text"], ["1"])
+    assert load.call_args.kwargs["class_names"] == ["1"]
+    arguments.file = tmp_path / "rows.tsv"
+    table.to_csv(arguments.file, index=False, sep="\t")
+    with patch("keras_bert_layers.load_task", return_value=task):
+        exec("\n".join([*_next_steps(arguments, "classifier", chosen, [])][1].code))
+    assert list(task.fit.call_args[0][1]) == ["1"]
 
 
 @pytest.mark.parametrize(
