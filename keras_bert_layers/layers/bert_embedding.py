@@ -205,11 +205,9 @@ class BertEmbedding(PaddingFreeLayer):
             raise ValueError(checks.message(type(self).__name__, "padding_mask", "be 0 or 1", largest, cure))
 
     def _finished(self, embedded: Tensor) -> Any:
-        if self.projection is None:
-            return self.dropout_layer(self.layer_norm(embedded))
-        if self.projects_first:
-            return self.dropout_layer(self.layer_norm(self.projection(embedded)))
-        return self.projection(self.dropout_layer(self.layer_norm(embedded)))
+        before, after = (self.projection, None) if self.projects_first else (None, self.projection)
+        hidden = self.dropout_layer(self.layer_norm(embedded if before is None else before(embedded)))
+        return hidden if after is None else after(hidden)
 
     def _first_positions(self, token_ids: Tensor) -> Any:
         self._check_length(token_ids.shape)

@@ -75,7 +75,7 @@ class SparseHead(MaskedLMHead):
     def build(self, hidden_shape: Shape) -> None:
         """Creates the weights."""
         super().build(hidden_shape)
-        if self.queries is not None and not self.queries.built:
+        if self.queries is not None:
             self.queries.build(None)
 
     def call(self, hidden: Tensor, padding_mask: Tensor) -> Any:  # type: ignore[override]

@@ -225,9 +225,10 @@ class BertSparseEncoder(Task):
         """The vectors of a batch, those of the first text of each row by `query_weights` if there are some."""
         if self.query_weights is None or not isinstance(y, dict):
             return y_pred
-        ops, num_texts = keras.ops, keras.ops.shape(self._comparison.by_row(y, y_pred))[1]
-        is_query = ops.arange(ops.shape(y_pred)[0]) % num_texts == 0
-        return ops.where(is_query[:, None], _looked_up(self.get_layer("masked_lm_head"), x), y_pred)
+        ops, rows = keras.ops, self._comparison.by_row(y, y_pred)
+        first = {name: ids[:: ops.shape(rows)[1]] for name, ids in x.items()}
+        queries = _looked_up(self.get_layer("masked_lm_head"), first)[:, None]
+        return ops.reshape(ops.concatenate([queries, rows[:, 1:]], axis=1), (-1, y_pred.shape[-1]))
 
     def _penalty_of(self, y: Any, y_pred: Tensor, training: bool) -> Any:
         """The penalty of a batch, which the metrics count too."""

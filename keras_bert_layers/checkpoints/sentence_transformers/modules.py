@@ -123,8 +123,14 @@ def dense_folders(root: Path) -> dict[str, Path]:
     """
     folders = [root / folder for kind, folder in read_modules(root) if kind == "Dense"]
     found = {f"dense.{index}" if index else "dense": folder for index, folder in enumerate(folders)}
+    queries = query_folder(root)
+    return found if queries is None else {"queries": queries, **found}
+
+
+def query_folder(root: Path) -> Path | None:
+    """The folder of the weights of queries that are looked up; None for none."""
     kind, folder = next(iter(read_modules(root, "query")), ("", ""))
-    return {"queries": root / folder, **found} if kind == "SparseStaticEmbedding" else found
+    return root / folder if kind == "SparseStaticEmbedding" else None
 
 
 def other_chain(root: Path, kinds: list[str]) -> CheckpointError:
@@ -163,7 +169,8 @@ def _sides(path: Path) -> dict[str, list[tuple[str, str]]]:
     values = json_file.optional_json(path)
     types, found = json_file.check_object(path, "types", values.get("types") or {}), {}
     for side, folders in json_file.check_object(path, "structure", values.get("structure") or {}).items():
-        known = [folder for folder in folders if json_file.is_file_name(folder) and isinstance(types.get(folder), str)]
+        listed = folders if isinstance(folders, list) else ()
+        known = [folder for folder in listed if json_file.is_file_name(folder) and isinstance(types.get(folder), str)]
         if side not in SIDES or known != folders or not all(types[name].startswith(_PACKAGE) for name in known):
             received = json_file.shown(folders)
             rule = "`structure` must have the folders of modules of sentence_transformers, of 'query' and 'document'"

@@ -16,6 +16,7 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     check_encoder,
     module_config,
     other_chain,
+    query_folder,
     read_modules,
     read_prompts,
 )
@@ -53,10 +54,9 @@ def sparse_encoder_heads(root: Path, heads: Iterable[TrainedHead]) -> tuple[Trai
         **read_prompts(root),
     }
     rows: tuple[WeightRow, ...] = ()
-    for kind, folder in read_modules(root, "query"):
-        if kind == "SparseStaticEmbedding":
-            options["query_weights"] = _query_weights(root / folder, root / modules[0][1])
-            rows = QUERY_ROWS
+    if (queries := query_folder(root)) is not None:
+        options["query_weights"] = _query_weights(queries, root / modules[0][1])
+        rows = QUERY_ROWS
     most = json_file.optional_json(root / MODEL_FILE).get("max_active_dims")
     if most is not None:
         options["max_active_dims"] = json_file.check_integer(root / MODEL_FILE, "max_active_dims", most, least=1)

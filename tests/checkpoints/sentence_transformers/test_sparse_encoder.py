@@ -141,6 +141,7 @@ _QUERIES = "query_0_SparseStaticEmbedding"
         (f"{_QUERIES}/config.json", {"frozen": "yes"}, "`frozen` must"),
         (f"{_QUERIES}/tokenizer.json", {"normalizer": None}, "`normalizer` must be that of the encoder's"),
         ("router_config.json", {"structure": {"query": ["../x"], "document": [""]}}, "must have the folders"),
+        ("router_config.json", {"structure": {"query": 5, "document": [""]}}, "must have the folders.*'query': 5"),
         ("router_config.json", {"structure": {"query": [_QUERIES], "image": [""]}}, "of 'query' and 'document'"),
         ("router_config.json", {"structure": {"query": [_QUERIES]}}, r"Received: \['Router'\]"),
         (
