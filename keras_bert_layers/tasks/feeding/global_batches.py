@@ -175,8 +175,6 @@ def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
                     lambda leaf: None if leaf is None else real(leaf), (x, y, y_pred, sample_weight)
                 )
             if method.__name__ == "compute_loss":
-                # Replaced by another object, it would be tracked beside that one.
-                task._loss_tracker.__class__ = MeanOfRows
                 task._loss_tracker.num_rows = keras.tree.flatten(x)[0].shape[0]
         return method(task, x, y, y_pred, sample_weight, **options)
 

@@ -23,7 +23,7 @@ from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.feeding.batches import Batches
 from keras_bert_layers.tasks.feeding.columns import is_dataset, is_of_tensorflow
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, of_unknown_length
-from keras_bert_layers.tasks.feeding.global_batches import part_of_process, parts_are_cut
+from keras_bert_layers.tasks.feeding.global_batches import MeanOfRows, part_of_process, parts_are_cut
 from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
 from keras_bert_layers.tasks.feeding.keras_batches import fed, for_keras
 from keras_bert_layers.tasks.feeding.streams import as_dataset, from_table
@@ -118,6 +118,8 @@ class Trainer:
             optimizer = adamw(getattr(task, "default_learning_rate", 5e-5)) if _is_auto(optimizer) else optimizer
             options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
             keras.Model.compile(task, optimizer, losses[0], **options)
+        if keras.backend.backend() == "jax":  # whose batches may hold rows that only pad them
+            object.__setattr__(task, "_loss_tracker", MeanOfRows(name="loss"))  # not tracked, as Keras's own
         task.predictor.forget()
 
     @contextlib.contextmanager

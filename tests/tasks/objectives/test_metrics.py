@@ -100,8 +100,7 @@ def test_cross_entropy_of_classes():
         (keras.metrics.OneHotIoU(3, [0], sparse_y_pred=True), r"OneHotIoU\(sparse_y_pred=False\)"),
         (keras.metrics.Accuracy(), r'"accuracy"'),
         (keras.metrics.Accuracy, r'"accuracy"'),
-        (keras.metrics.binary_focal_crossentropy, r"one of your own that takes logits"),
-        ("categorical_focal_crossentropy", r"one of your own that takes logits"),
+        (keras.metrics.categorical_focal_crossentropy, r"one of your own that takes logits"),
     ],
 )
 @pytest.mark.parametrize("loss", [BINARY, SPARSE])
@@ -152,12 +151,31 @@ def test_an_object_for_probabilities_gets_them(make):
         np.testing.assert_allclose(value(found, LOGITS), value(make(), PROBABILITIES), rtol=ROUNDING, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("given", ["kl_divergence", keras.metrics.poisson, "f1_score"])
+@pytest.mark.parametrize(
+    "given", ["kl_divergence", keras.metrics.poisson, "f1_score", "mse", "MAE", "cosine_similarity", "r2_score"]
+)
 def test_a_name_without_an_argument_for_logits(given):
     metric = metrics_on_logits(given, BINARY)
     np.testing.assert_allclose(
         value(metric, LOGITS), value(keras.metrics.get(metric.name), PROBABILITIES), atol=ROUNDING
     )
+
+
+def test_a_function_without_a_class():
+    """Keras's focal losses are functions alone."""
+    given = keras.metrics.binary_focal_crossentropy
+    expected = np.mean(given(LABELS, PROBABILITIES))
+    metric = metrics_on_logits(given, BINARY)
+    assert metric.name == "binary_focal_crossentropy"
+    np.testing.assert_allclose(value(metric, LOGITS), expected, rtol=ROUNDING)
+    again = OfSigmoid.from_config(metric.get_config())
+    np.testing.assert_allclose(value(again, LOGITS), expected, rtol=ROUNDING)
+
+
+def test_hinges_are_of_margins():
+    metrics = metrics_on_logits(["hinge", keras.metrics.SquaredHinge()], BINARY)
+    for metric, kind in zip(metrics, (keras.metrics.Hinge, keras.metrics.SquaredHinge), strict=True):
+        np.testing.assert_allclose(value(metric, LOGITS), value(kind(), LOGITS), rtol=ROUNDING)
 
 
 def test_what_is_right_stays():
@@ -169,22 +187,15 @@ def test_what_is_right_stays():
         return y_pred
 
     right = [
-        *(
-            "mse",
-            "top_k_categorical_accuracy",
-            "categorical_accuracy",
-            "hinge",
-            mine,
-            OfProbabilities,
-            None,
-        ),
+        *(mine, OfProbabilities, None),
         keras.metrics.AUC(from_logits=True),
         keras.metrics.BinaryAccuracy(threshold=0.0),
         keras.metrics.BinaryAccuracy(threshold=-1.5),
         keras.metrics.Precision(thresholds=0),
         keras.metrics.MeanIoU(3, sparse_y_pred=False),
-        keras.metrics.MeanSquaredError(),
-        keras.metrics.TopKCategoricalAccuracy(2),
+        keras.metrics.Hinge(),
+        keras.metrics.MeanMetricWrapper(mine),
+        keras.metrics.Mean(),
         OfProbabilities(),
     ]
     assert all(a is b for a, b in zip(metrics_on_logits(right, BINARY), right, strict=True))
@@ -260,7 +271,7 @@ def softmax(logits):
 
 
 def metrics_of_classes(metrics):
-    task = SimpleNamespace(output=np.zeros((1, 3)))
+    task = SimpleNamespace(output=np.zeros((1, 3)), default_metrics=dict)
     return metrics_for(task, [keras.losses.SparseCategoricalCrossentropy(from_logits=True)], metrics)
 
 
@@ -274,7 +285,33 @@ MADE = [
     keras.metrics.CategoricalCrossentropy,
     keras.metrics.CategoricalAccuracy,
     lambda: keras.metrics.TopKCategoricalAccuracy(2),
+    keras.metrics.MeanSquaredError,
+    keras.metrics.CosineSimilarity,
+    keras.metrics.R2Score,
 ]
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_metric_of_class_indices_gets_them(columns, classes):
+    labels, logits = CLASSES % classes, CLASS_LOGITS[:, :classes]
+    y = np.eye(classes, dtype="float32")[labels] if columns else labels
+    share = np.mean(logits.argmax(axis=1) == labels)
+    assert value_of(metrics_of_classes(keras.metrics.Accuracy()), y, logits) == np.float32(share)
+    expected = value_of(keras.metrics.MeanIoU(classes), labels, logits.argmax(axis=1))
+    for is_of_indices in (False, True):
+        found = metrics_of_classes(keras.metrics.MeanIoU(classes, sparse_y_pred=is_of_indices))
+        assert value_of(found, y, logits) == expected
+    found = metrics_of_classes(keras.metrics.SparseCategoricalCrossentropy())
+    expected = value_of(keras.metrics.SparseCategoricalCrossentropy(from_logits=True), labels, logits)
+    np.testing.assert_allclose(value_of(found, y, logits), expected, rtol=CLASS_ROUNDING)
+
+
+def test_a_hinge_of_classes_is_of_logits():
+    one_hot = np.eye(3, dtype="float32")[CLASSES]
+    found = metrics_of_classes(keras.metrics.CategoricalHinge())
+    expected = value_of(keras.metrics.CategoricalHinge(), one_hot, CLASS_LOGITS)
+    np.testing.assert_allclose(value_of(found, CLASSES, CLASS_LOGITS), expected, rtol=CLASS_ROUNDING)
 
 
 @pytest.mark.parametrize("columns", [False, True])
