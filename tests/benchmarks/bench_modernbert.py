@@ -5,7 +5,8 @@
 Both read the same directory: a sentence encoder of these sizes with random weights, and a tokenizer of 20,000 tokens
 learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns in one
 process, after a check that their vectors are equal; sentence-transformers runs with sdpa, which its DeBERTa does not
-have, at the best of three sizes of a batch. The long texts, of up to 8,192 tokens, are measured in a process each,
+have, at the best of three sizes of a batch. Beside them stand the matrix products of the dense layers alone, with the
+same tokens: the bound of a program in float32. The long texts, of up to 8,192 tokens, are measured in a process each,
 after a short one; memory is the peak above what was held then. ALBERT and DeBERTa read no long texts. Linux only.
 """
 
@@ -233,6 +234,8 @@ def mixed(directory: str, texts: list[str], rounds: int) -> None:
     """Prints the texts per second of both, and their ratio."""
     import numpy as np
 
+    import keras_bert_layers as kbl
+
     ours, theirs = (contender(name, directory) for name in ("ours", "theirs"))
     difference = np.abs(ours(texts, None) - theirs(texts, 8)).max()
     if difference > TOLERANCE:
@@ -252,6 +255,22 @@ def mixed(directory: str, texts: list[str], rounds: int) -> None:
     ratio = statistics.median(their / our for our, their in pairs)
     words = f"ours {rates[0]:.2f} texts/s, theirs {rates[1]:.2f} in batches of {best}: {ratio:.2f} x"
     print(f"mixed lengths, by processor time: {words}")
+    num_tokens = sum(len(row) + 2 for row in kbl.load_tokenizer(directory).tokenize(texts).to_list())
+    alone = statistics.median(products(kbl.load_backbone(directory), num_tokens) for _ in range(rounds))
+    print(f"{num_tokens} tokens; the products of the dense layers alone: {len(texts) / alone:.2f} texts/s")
+
+
+def products(backbone: Any, num_tokens: int) -> float:
+    """The processor seconds that the matrix products of all dense layers of the blocks take."""
+    import tensorflow as tf
+
+    kernels = [tf.constant(weight) for weight in backbone.blocks[0].get_weights() if weight.ndim == 2]
+    inputs = [tf.random.normal((num_tokens, kernel.shape[0])) for kernel in kernels]
+    start = time.process_time()
+    for _ in backbone.blocks:
+        for tokens, kernel in zip(inputs, kernels, strict=True):
+            tf.matmul(tokens, kernel)
+    return time.process_time() - start
 
 
 def ask(name: str, directory: str, path: str) -> None:
