@@ -116,6 +116,7 @@ OPTIONAL_MODULES = {
     "pyspark": "the page installs it",
     "qdrant_client": "the page installs it",
     "ray": "the page installs it",
+    "vespa": "the page installs it",
 }
 
 
