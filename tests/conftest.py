@@ -289,6 +289,16 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
+def browser(chromium):
+    """Chromium, driven by the package playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
 def chromium_frames():
     """The module `chromium_frames.py`, which opens pages in it."""
     import chromium_frames

@@ -1,5 +1,8 @@
 """The page of a search: `demo` of what `export_search` wrote."""
 
+import re
+import subprocess
+import sys
 import urllib.parse
 
 import pytest
@@ -35,6 +38,30 @@ def test_shows_passages_with_marks(run, searched, monkeypatch):
     assert shown.count("<li>") == 2
     assert shown.count("<mark>") == shown.count("</mark>") >= 2
     assert "Write something into “Query” first." in pages[0]("POST", "/", b"query=+").body
+
+
+@pytest.mark.slow
+def test_a_search_in_chromium(searched, browser):
+    command = [sys.executable, "-m", "keras_bert_layers", "demo", str(searched), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = re.search("http://[^ ]+", server.stdout.readline())[0]
+            page = browser.new_page(viewport={"width": 390, "height": 844})
+            asked, failed = [], []
+            page.on("request", lambda request: asked.append(request.url))
+            page.on("pageerror", lambda error: failed.append(str(error)))
+            page.goto(address)
+            page.get_by_role("textbox").fill("good <script>alert(1)</script> film")
+            page.get_by_role("button").click()
+            passages = page.get_by_role("listitem")
+            assert {passage.split()[-1] for passage in passages.all_inner_texts()} == {"<i>film</i>", "."}
+            assert page.locator("mark").count() >= 2
+            assert page.get_by_role("textbox").input_value() == "good <script>alert(1)</script> film"
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+            assert failed == []
+            assert {urllib.parse.urlsplit(url).netloc for url in asked} == {urllib.parse.urlsplit(address).netloc}
+        finally:
+            server.terminate()
 
 
 def test_empty_corpus(searched, tmp_path):

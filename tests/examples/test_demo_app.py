@@ -7,7 +7,6 @@ learned little; what the page shows is compared with their answers here.
 import importlib
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -93,18 +92,6 @@ def address(models, tmp_path_factory):
     finally:
         process.terminate()
         process.wait(SECONDS)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("needs the program chromium")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
