@@ -87,10 +87,18 @@ def with_progress(rows: Iterable[Any], total: int, verbose: str | int) -> Iterat
 # accelerator needs more at once.
 TOKENS_ON_CPU = 2048
 TOKENS_ON_ACCELERATOR = 65536
+# Where padding is computed and shapes cost nothing: a step of this many tokens ends before a row this much shorter than
+# its longest. Short texts then need 0.84 of the time on torch.
+_EVEN_TOKENS, _EVEN_SHARE = 512, 0.85
 
 
 def plan(
-    lengths: np.ndarray, *, width: Callable[[int], int], max_rows: int | None, max_tokens: int | None
+    lengths: np.ndarray,
+    *,
+    width: Callable[[int], int],
+    max_rows: int | None,
+    max_tokens: int | None,
+    even: bool = False,
 ) -> Iterator[np.ndarray]:
     """Cuts rows into batches, from the longest row to the shortest, so that a lack of memory shows at once.
 
@@ -99,6 +107,7 @@ def plan(
         width: maps the length of a batch's longest row to the width that all its rows are padded to.
         max_rows: the most rows per batch, or None.
         max_tokens: the most tokens per batch, padding included, or None; a longer row is a batch on its own.
+        even: whether batches have little padding, and therefore fewer rows.
 
     Yields:
         The indices of a batch's rows, int `(batch,)`.
@@ -107,8 +116,12 @@ def plan(
     start = 0
     while start < len(order):
         size = len(order) if max_rows is None else max_rows
+        longest = int(lengths[order[start]])
         if max_tokens is not None:
-            size = min(size, max(1, max_tokens // width(int(lengths[order[start]]))))
+            size = min(size, max(1, max_tokens // width(longest)))
+        if even:
+            num_similar = int((lengths[order[start : start + size]] >= _EVEN_SHARE * longest).sum())
+            size = min(size, max(num_similar, -(-_EVEN_TOKENS // max(1, longest))))
         yield order[start : start + size]
         start += size
 
@@ -126,9 +139,11 @@ class LengthBatches:
     """
 
     def __init__(self, *, max_rows: int | None, max_tokens: int | None, few_shapes: bool, progress: Progress):
+        is_even = False
         if max_rows is None and max_tokens is None:
             max_tokens = default_max_tokens()
-        self._bounds = {"max_rows": max_rows, "max_tokens": max_tokens}
+            is_even = keras.backend.backend() == "torch" and max_tokens == TOKENS_ON_CPU
+        self._bounds: dict[str, Any] = {"max_rows": max_rows, "max_tokens": max_tokens, "even": is_even}
         self._few_shapes = few_shapes
         self._progress = progress
 

@@ -77,6 +77,23 @@ def test_rows_of_equal_length_keep_their_order():
     assert order.tolist() == sorted(range(11), key=lambda row: (-LENGTHS[row], row))
 
 
+def test_even_batches_have_little_padding():
+    lengths = np.random.default_rng(1).integers(2, 60, 800)
+    lengths[:3] = 0, 1, 700  # a row without tokens, and one that is longer than a batch
+    shares = {}
+    for even in (False, True):
+        batches = list(plan(lengths, width=int, max_rows=None, max_tokens=2048, even=even))
+        np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(800))
+        num_computed = [len(rows) * max(lengths[rows]) for rows in batches]
+        assert max(num_computed) <= 2048
+        shares[even] = lengths.sum() / sum(num_computed)
+        if even:
+            assert all(
+                rows[-1] in batches[-1] or count >= 512 for rows, count in zip(batches, num_computed, strict=True)
+            )
+    assert shares[False] < 0.93 < 0.95 < shares[True]
+
+
 def test_default_budget_suits_the_device(monkeypatch):
     assert length_batches.default_max_tokens() == length_batches.TOKENS_ON_CPU
     monkeypatch.setattr("keras.distribution.list_devices", lambda: ["gpu:0"])

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 SEQUENCE_CLASS = "BertForSequenceClassification"
 CHOICE_CLASS = "BertForMultipleChoice"
+ROBERTA_HEADS: dict[str, Any] = {
+    "tensors": {
+        "lm_head.dense.": "cls.predictions.transform.dense.",
+        "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
+        "lm_head.bias": "cls.predictions.bias",
+        "lm_head.decoder.": "cls.predictions.decoder.",
+    },
+    "class_tensors": {SEQUENCE_CLASS: {"classifier.dense.": "pooler.dense.", "classifier.out_proj.": "classifier."}},
+}
+"""Arguments of `TensorNames` for RoBERTa's heads, which other families took over."""
 BARE_CLASS = "BertModel"
 READER = "config_from_huggingface"
 """The public function that errors about a `config.json` name."""

@@ -18,7 +18,7 @@ from typing import Any
 from keras_bert_layers._internal import keys
 from keras_bert_layers.checkpoints.huggingface.families.family import (
     READER,
-    SEQUENCE_CLASS,
+    ROBERTA_HEADS,
     Family,
     TensorNames,
     check_positions,
@@ -64,13 +64,7 @@ JINA_EMBEDDINGS_V3 = Family(
             "mlp.fc1.": "intermediate.dense.",
             "mlp.fc2.": "output.dense.",
         },
-        tensors={
-            "lm_head.dense.": "cls.predictions.transform.dense.",
-            "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
-            "lm_head.bias": "cls.predictions.bias",
-            "lm_head.decoder.": "cls.predictions.decoder.",
-        },
-        class_tensors={SEQUENCE_CLASS: {"classifier.dense.": "pooler.dense.", "classifier.out_proj.": "classifier."}},
+        **ROBERTA_HEADS,
         in_files={
             "emb_ln.": "embeddings.LayerNorm.",
             "encoder.layers.": "layers.",

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from keras_bert_layers.checkpoints.huggingface.families.family import SEQUENCE_CLASS, Family, PartsForm, TensorNames
+from keras_bert_layers.checkpoints.huggingface.families.family import ROBERTA_HEADS, Family, PartsForm, TensorNames
 from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
@@ -47,13 +47,7 @@ MPNET = Family(
             "attention.attn.o.": "attention.output.dense.",
             "attention.LayerNorm.": "attention.output.LayerNorm.",
         },
-        tensors={
-            "lm_head.dense.": "cls.predictions.transform.dense.",
-            "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
-            "lm_head.bias": "cls.predictions.bias",
-            "lm_head.decoder.": "cls.predictions.decoder.",
-        },
-        class_tensors={SEQUENCE_CLASS: {"classifier.dense.": "pooler.dense.", "classifier.out_proj.": "classifier."}},
+        **ROBERTA_HEADS,
     ),
     constants={"type_vocab_size": 0},
     # transformers computes with 32 whatever is stated, and with the id 1 of padding.

@@ -7,7 +7,7 @@ References:
 
 import dataclasses
 
-from keras_bert_layers.checkpoints.huggingface.families.family import SEQUENCE_CLASS, Family, TensorNames
+from keras_bert_layers.checkpoints.huggingface.families.family import ROBERTA_HEADS, Family, TensorNames
 
 # CamemBERT has the same weights.
 XLM_ROBERTA = Family(
@@ -16,13 +16,7 @@ XLM_ROBERTA = Family(
     class_prefixes=("XLMRoberta", "Camembert"),
     names=TensorNames(
         prefix="roberta.",
-        tensors={
-            "lm_head.dense.": "cls.predictions.transform.dense.",
-            "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
-            "lm_head.bias": "cls.predictions.bias",
-            "lm_head.decoder.": "cls.predictions.decoder.",
-        },
-        class_tensors={SEQUENCE_CLASS: {"classifier.dense.": "pooler.dense.", "classifier.out_proj.": "classifier."}},
+        **ROBERTA_HEADS,
     ),
     masked_lm_activation="gelu_erf",
     dropouts={"multiple_choice": None},
