@@ -11,7 +11,8 @@ time of its `Trainer`. Every contender is a process of its own, one after the ot
 `steps` trains 30 steps with each loss on the same batches of 8 rows and at most 128 tokens a text: queries of
 Cranfield, documents that are relevant to them and one drawn document, or pairs of STS-B. The scores of a teacher are
 drawn. Prints the largest difference of the losses, relative to them where these are above 1, and the ratio of processor
-seconds of a step, text to weights, by medians.
+seconds of a step, text to weights, by medians. Beside them stands what the matrix products of the blocks' dense layers
+alone take, forward and backward, for as many tokens without padding: the bound of a step in float32.
 
 `memory` takes a step on 64, 512 and 4,096 pairs of STS-B at once and 64 texts at a time: the largest memory of the
 process, seconds, and by how much the gradients differ, relative to the largest of them.
@@ -147,7 +148,26 @@ def our_steps(case: str, data: Path) -> dict[str, list[float]]:
     x, y = data_for(loss, data)
     task.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0, callbacks=[follow])
     sums = np.array(means) * np.arange(1, len(means) + 1)  # Keras logs the mean of the epoch so far
-    return {"losses": np.diff(sums, prepend=0).tolist(), "seconds": np.diff(clock).tolist()}
+    seconds = [products(task, x) for _ in range(5)]
+    return {"losses": np.diff(sums, prepend=0).tolist(), "seconds": np.diff(clock).tolist(), "products": seconds}
+
+
+def products(task: Any, columns: tuple[list[str], ...]) -> float:
+    """The processor seconds of a mean step in the matrix products of the blocks alone, forward and backward."""
+    import tensorflow as tf
+
+    rows = (row for column in columns for row in task.preprocessor.tokenizer.tokenize(column).to_list())
+    num_tokens = sum(min(len(row) + 2, LENGTH) for row in rows) // STEPS
+    kernels = [tf.constant(weight) for weight in task.backbone.blocks[0].get_weights() if weight.ndim == 2]
+    sides = [(tf.random.normal((num_tokens, size)) for size in kernel.shape) for kernel in kernels]
+    tensors = [(*side, kernel) for side, kernel in zip(sides, kernels, strict=True)]
+    start = time.process_time()
+    for _ in task.backbone.blocks:
+        for inputs, gradient, kernel in tensors:
+            tf.matmul(inputs, kernel)
+            tf.matmul(gradient, kernel, transpose_b=True)
+            tf.matmul(inputs, gradient, transpose_a=True)
+    return time.process_time() - start
 
 
 def their_model(*, dropout: float = 0.0) -> Any:
@@ -282,8 +302,8 @@ def answer(python: str, worker: str, case: str, data: Path) -> Any:
 
 def compare_steps(peer: str, data: Path, names: list[str]) -> None:
     """Prints a row for each loss."""
-    print("| loss | largest difference | processor ms per step, ours | theirs | ratio |")
-    print("|---|--:|--:|--:|--:|")
+    print("| loss | largest difference | processor ms per step, ours | theirs | ratio | products alone |")
+    print("|---|--:|--:|--:|--:|--:|")
     for loss in names:
         with tempfile.TemporaryDirectory() as folder:
             ours = answer(sys.executable, "our_steps", f"{loss},{folder}/model", data)
@@ -291,9 +311,8 @@ def compare_steps(peer: str, data: Path, names: list[str]) -> None:
         expected = np.array(theirs["losses"])
         difference = np.max(np.abs(ours["losses"] - expected) / np.maximum(1, expected))
         times = [1000 * float(np.median(found["seconds"][2:])) for found in (ours, theirs)]
-        print(
-            f"| {loss} | {difference:.1e} | {times[0]:.0f} | {times[1]:.0f} | {times[0] / times[1]:.2f} |", flush=True
-        )
+        cells = [f"{difference:.1e}", *(f"{value:.0f}" for value in times), f"{times[0] / times[1]:.2f}"]
+        print(f"| {loss} | {' | '.join(cells)} | {1000 * np.median(ours['products']):.0f} |", flush=True)
 
 
 def compare_memory(data: Path) -> None:
