@@ -136,8 +136,8 @@ def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
 
 def _about_columns(chosen: Chosen, labels: list[str]) -> Iterator[Fact]:
     """The columns, and the labels."""
-    others = f"; not read: {', '.join(chosen.others)}" if chosen.others else ""
-    beside = f"; beside them: {', '.join(chosen.beside)}" if chosen.beside else ""
+    others, beside = (", ".join(map(shlex.quote, names)) for names in (chosen.others, chosen.beside))
+    others, beside = others and f"; not read: {others}", beside and f"; beside them: {beside}"
     yield Fact(f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{beside}{others}")
     if chosen.label is None:
         yield Fact("labels: none found; name their column by --label")
