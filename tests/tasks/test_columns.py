@@ -108,6 +108,15 @@ def test_encodes_rows_as_the_space_does_and_fills_missing_values():
     np.testing.assert_array_equal(unknown[0, :9], [0, 1, 0, 0, 0, 1, 0, 0, 0])
 
 
+def test_bytes_are_categories_too():
+    """As a dataset yields strings; some are no UTF-8."""
+    features = RowFeatures("Test", FeatureSpace({"the country": "string_categorical"}, output_mode="concat"))
+    rows = features.checked("the country", np.array(["日本".encode(), b"\xff", b"", "us"], object), 0)
+    assert rows.tolist() == ["日本", "\N{REPLACEMENT CHARACTER}", "", "us"]
+    features.adapt([rows])
+    assert sorted(features.space.preprocessors["the country"].get_vocabulary()[1:]) == sorted({*rows} - {""})
+
+
 def test_an_empty_string_of_a_vocabulary_and_numbers_that_are_nan(make):
     """What Keras loses in a file of a space, and what it learns of NaN."""
     adapted = new_space()

@@ -158,7 +158,8 @@ class RowFeatures:
                     rule = f"the column {name!r} must hold {kind}"
                     raise TypeError(checks.row_message(self._owner, rule, f"{value!r} in row {row}", cure))
         if dtype == "string":
-            return values.astype(object)
+            texts = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values]
+            return np.array(texts, object)
         numbers = values.astype(np.float64)
         if "int" in dtype:
             numbers = np.where(np.isnan(numbers), -1, numbers)
@@ -234,5 +235,5 @@ def _is_missing(value: Any) -> bool:
 def _is_known(values: np.ndarray, dtype: str) -> np.ndarray:
     """Which values of a checked column are not missing, bool `(rows,)`."""
     if dtype == "string":
-        return np.array([value not in ("", b"") for value in values], bool)
+        return values != ""
     return ~np.isnan(values) if "float" in dtype else values != -1
