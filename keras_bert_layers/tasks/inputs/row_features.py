@@ -160,14 +160,15 @@ class RowFeatures:
         if dtype == "string":
             texts = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values]
             return np.array(texts, object)
-        numbers = values.astype(np.float64)
+        numbers, cure = values.astype(np.float64), "A missing number is None or NaN."
         if "int" in dtype:
+            cure = f'Give {name!r} a feature of floats, such as "float_normalized", or round the numbers.'
             numbers = np.where(np.isnan(numbers), -1, numbers)
             is_right = (numbers == np.trunc(numbers)) & (np.abs(numbers) <= np.iinfo(dtype).max)
         else:
             is_right = ~np.isinf(numbers.astype(dtype))
         rule = f"the column {name!r} must hold finite numbers of dtype {dtype}"
-        checks.every_row(self._owner, rule, values, is_right)
+        checks.every_row(self._owner, rule, values, is_right, cure)
         return numbers.astype(dtype)
 
     def check_specs(self, specs: Sequence[Any]) -> None:
