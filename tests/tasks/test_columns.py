@@ -165,6 +165,9 @@ def test_takes_frames_dictionaries_datasets_and_single_rows(classifier, logits):
     answers = classifier.answer(frame())
     np.testing.assert_allclose(answers["probabilities"], keras.ops.softmax(logits), atol=TOLERANCE)
     assert classifier.predict_labels(TABLE).tolist() == answers["label"].tolist()
+    found = classifier.answer(as_dataset())
+    np.testing.assert_allclose(found["probabilities"], answers["probabilities"], atol=TOLERANCE)
+    assert found["label"].tolist() == answers["label"].tolist()
     row = frame().iloc[3].to_dict()
     np.testing.assert_allclose(classifier.predict(row, verbose=0), logits[3], atol=TOLERANCE)
     assert classifier.answer(row)["label"] == answers["label"][3]
