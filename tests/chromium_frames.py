@@ -5,6 +5,14 @@ import json
 import re
 import subprocess
 
+# A page reports to the one around it: by how many pixels it is too wide, its background, and the rules it breaks.
+CHECK = """<script src="axe.min.js"></script><script>
+axe.run().then(found => parent.postMessage({
+  name: NAME, overflow: document.documentElement.scrollWidth - innerWidth,
+  surface: getComputedStyle(document.querySelector("figure") ?? document.body).backgroundColor,
+  broken: found.violations.map(rule => rule.id + " at " + rule.nodes[0].html),
+}, "*"));
+</script>"""
 WIDTHS = (390, 1280)  # CSS pixels: a phone and a desk
 SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for them
 TIME = 120_000  # milliseconds of the pages' own clock
@@ -22,6 +30,12 @@ function next() {
 onmessage = message => { results.push({width: frames[results.length][1], ...message.data}); next(); };
 next();
 </script>"""
+
+
+def checked(page, name):
+    """A page that reports, with `axe.min.js` beside it, and without its policy, which lets no script run."""
+    page = re.sub("<meta http-equiv[^>]+>", "", page)
+    return page.replace("</body>", CHECK.replace("NAME", json.dumps(name)) + "</body>")
 
 
 def frames_page(frames):

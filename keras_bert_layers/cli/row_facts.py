@@ -35,8 +35,9 @@ class Chosen(NamedTuple):
 def choose_columns(columns: Mapping[str, Sequence[Any]], text: str | None, label: str | None) -> Chosen:
     """The columns by what is in them, where they are not given.
 
-    The texts are the column with the longest cells. The labels are a column of few values, each of several rows, or of
-    numbers: one with a name such as "label" before others, then the one with the fewest values.
+    The texts are the column with the longest cells, addresses of the web aside. The labels are a column of few values,
+    each of several rows, or of numbers: one with a name such as "label" before others, then the one with the fewest
+    values.
 
     Examples:
         >>> table = {"id": [1, 2, 3, 4], "review": ["a good one", "bad", "so so", "great"], "stars": [1, 0, 0, 1]}
@@ -45,7 +46,7 @@ def choose_columns(columns: Mapping[str, Sequence[Any]], text: str | None, label
     """
     if text is None:
         rest = [name for name in columns if name != label]
-        text = max(rest, key=lambda name: sum(len(str(cell)) for cell in columns[name]))
+        text = max(rest, key=lambda name: sum(_length(str(cell)) for cell in columns[name]))
     if label is None:
         numbers = {name: len(set(map(str, columns[name]))) for name in columns if name != text}
         few = [name for name, count in numbers.items() if 1 < count <= min(_MOST_CLASSES, len(columns[text]) // 2)]
@@ -55,6 +56,10 @@ def choose_columns(columns: Mapping[str, Sequence[Any]], text: str | None, label
     others = [name for name in columns if name not in (text, label)]
     beside = {name: found for name in others if (found := useful_kind(name, columns[name]))}
     return Chosen(text, label, kind, tuple(name for name in others if name not in beside), beside)
+
+
+def _length(cell: str) -> int:
+    return 0 if cell.startswith(("http://", "https://")) else len(cell)
 
 
 def _kind(cells: Sequence[Any]) -> str:

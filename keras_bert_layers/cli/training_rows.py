@@ -292,20 +292,26 @@ def rows_of_table(path: Path, inputs: Inputs, columns: Mapping[str, str | None],
 
 def table_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a table with their lines, as dictionaries."""
-    suffix = suffix_of(path.name)
-    return _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)
+    return (_json_rows if suffix_of(path.name) in JSON_SUFFIXES else _csv_rows)(path, owner)
 
 
-def _csv_rows(path: Path, suffix: str, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def csv_format(path: Path) -> tuple[str, Literal[0, 3]]:
+    """What separates the cells of a CSV or TSV file, and its rule of quoting, as of Python's reader."""
+    from keras_bert_layers.data.text_file import open_text
+
+    if suffix_of(path.name) == ".tsv":
+        return "\t", csv.QUOTE_MINIMAL if _is_quoted(path) else csv.QUOTE_NONE
+    with open_text(path) as file:
+        header = file.readline()
+    return ";" if ";" in header and "," not in header else ",", csv.QUOTE_MINIMAL
+
+
+def _csv_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
     from keras_bert_layers.data.text_file import RowError, check_utf8, open_text
 
     csv.field_size_limit(_LONGEST_CELL)
+    delimiter, quoting = csv_format(path)
     with open_text(path) as file:
-        header = file.readline()
-        file.seek(0)
-        delimiter = "\t" if suffix == ".tsv" else ";" if ";" in header and "," not in header else ","
-        has_marks = suffix != ".tsv" or _is_quoted(path)
-        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_marks else csv.QUOTE_NONE
         reader = csv.DictReader(file, delimiter=delimiter, quoting=quoting, strict=True)
         try:
             for row in reader:

@@ -171,7 +171,7 @@ class TrainingCurves(Picture):
             [metric, *(html.number(f"{curves[name][0]:.4g}") if name in curves else "" for name in names)]
             for metric, curves in self._charts().items()
         ]
-        return html.table("The values of the only epoch; two or more are drawn as curves.", ["", *names], rows)
+        return html.table("The values of the only epoch; two or more are drawn as curves.", ["metric", *names], rows)
 
 
 class ProbeCurve(Picture):

@@ -8,8 +8,9 @@ import numpy as np
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.picture import Picture
 
-_LEFT, _TOP, _RIGHT, _BOTTOM = 64, 44, 484, 204  # of the bars of a histogram, in pixels
-_LONGEST_BAR, _THICKNESS = 240, 14  # in a table, in pixels
+# In pixels: the bars of a histogram, the letters beside it, and the bars in a table; all of them fit on a phone.
+_LEFT, _TOP, _RIGHT, _BOTTOM, _LETTER = 60, 44, 312, 204, 7
+_LONGEST_BAR, _THICKNESS = 140, 14
 _MOST_BARS, _MOST_ROWS, _NAME, _TEXT = 30, 100, 36, 300  # letters of names and texts
 
 
@@ -84,7 +85,8 @@ def _rows(fact: Fact) -> html.Element:
     rows = []
     for *cells, text in fact.rows[:_MOST_ROWS]:
         shown = html.isolated(_shortened(text, _TEXT))
-        wide = html.element("td", shown, class_="wrap", style="overflow-wrap: anywhere")  # a word may be long
+        style = "min-width: 9em; overflow-wrap: anywhere"  # a phone is narrow, and a word may be long
+        wide = html.element("td", shown, class_="wrap", style=style)
         rows.append([*(html.isolated(_shortened(str(cell), _NAME)) for cell in cells), wide])
     return html.table(_caption(fact, len(rows)), fact.header, rows)
 
@@ -117,16 +119,16 @@ def _histogram(fact: Fact) -> list[html.Element]:
     described = f"{len(values):,} {unit}, most often from {written[most]} to {written[most + 1]}"
     if fact.limit:
         above = f"{html.percent((values > fact.limit).mean())} above the limit of {fact.limit:,}"
-        x, side = places[labeled], "start" if labeled < len(ends) / 2 else "end"
+        x = places[labeled]
         parts.append(html.line([(x, 34), (x, _BOTTOM)], "c1", stroke_width=2, stroke_dasharray="6 4"))
-        parts.append(html.label(x, 28, above, anchor=side))
+        parts.append(html.label(max(x, _LETTER * len(above)), 28, above, anchor="end"))
         described += f"; {above}"
-    between = 2 * -(-len(ends) // 16)
+    between = 2 * -(-len(ends) // 10)
     for index in range(labeled % between, len(ends), between):
         parts.append(html.label(places[index], _BOTTOM + 18, written[index], anchor="middle"))
     rows = [[f"{a} to {b}", html.number(f"{n:,}")] for a, b, n in zip(written, written[1:], counts, strict=False)]
     table = html.table("The upper end belongs to a range, the lower one to the range before.", fact.header, rows)
-    return [html.scroll(name, html.drawing(_RIGHT + 36, _BOTTOM + 48, parts, label=described)), html.folded(table)]
+    return [html.scroll(name, html.drawing(_RIGHT + 20, _BOTTOM + 48, parts, label=described)), html.folded(table)]
 
 
 def _ends(values: np.ndarray, limit: int | None) -> np.ndarray:

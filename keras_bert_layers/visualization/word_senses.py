@@ -122,7 +122,7 @@ class WordSenses(Picture):
             [number, *map(html.isolated, sense), html.element("td", html.isolated(sentence), class_="wrap")]
             for number, *sense, sentence in zip(numbers, *columns, strict=True)
         ]
-        header = ["", "sentence"] if self.senses is None else ["", "sense", "sentence"]
+        header = ["number", "sentence"] if self.senses is None else ["number", "sense", "sentence"]
         body = [html.table("The sentences.", header, rows), *layer_curves("mean cosine", self.curves)]
         last = len(self.cosines) - 1
         return body + [self._matrix(layer, numbers) for layer in sorted({0, last // 2, last})]
@@ -134,4 +134,4 @@ class WordSenses(Picture):
             [number, *(html.number(f"{c:.2f}", f"s{colors.step_of(share)}") for c, share in zip(*row, strict=True))]
             for number, *row in zip(numbers, self.cosines[layer].tolist(), shares.tolist(), strict=True)
         ]
-        return html.table(f"Layer {layer}: the cosine of each pair of sentences.", ["", *numbers], rows)
+        return html.table(f"Layer {layer}: the cosine of each pair of sentences.", ["number", *numbers], rows)

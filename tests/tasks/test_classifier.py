@@ -693,6 +693,8 @@ class TestRegression:
         assert set(answers) == {"score"}
         assert answers["score"].dtype == np.float32
         np.testing.assert_allclose(answers["score"], outputs(scorer)[:, 0], atol=TRACE_TOLERANCE)
+        dataset = tf.data.Dataset.from_tensor_slices((TEXTS, np.zeros(len(TEXTS)))).batch(3)
+        np.testing.assert_allclose(scorer.answer(dataset)["score"], answers["score"], atol=TRACE_TOLERANCE)
         with pytest.raises(ValueError, match="`problem_type` must have classes.*Ask `answer` or `predict`"):
             scorer.predict_labels(["a"])
 

@@ -108,6 +108,15 @@ def test_encodes_rows_as_the_space_does_and_fills_missing_values():
     np.testing.assert_array_equal(unknown[0, :9], [0, 1, 0, 0, 0, 1, 0, 0, 0])
 
 
+def test_bytes_are_categories_too():
+    """As a dataset yields strings; some are no UTF-8."""
+    features = RowFeatures("Test", FeatureSpace({"the country": "string_categorical"}, output_mode="concat"))
+    rows = features.checked("the country", np.array(["日本".encode(), b"\xff", b"", "us"], object), 0)
+    assert rows.tolist() == ["日本", "\N{REPLACEMENT CHARACTER}", "", "us"]
+    features.adapt([rows])
+    assert sorted(features.space.preprocessors["the country"].get_vocabulary()[1:]) == sorted({*rows} - {""})
+
+
 def test_an_empty_string_of_a_vocabulary_and_numbers_that_are_nan(make):
     """What Keras loses in a file of a space, and what it learns of NaN."""
     adapted = new_space()
@@ -156,6 +165,9 @@ def test_takes_frames_dictionaries_datasets_and_single_rows(classifier, logits):
     answers = classifier.answer(frame())
     np.testing.assert_allclose(answers["probabilities"], keras.ops.softmax(logits), atol=TOLERANCE)
     assert classifier.predict_labels(TABLE).tolist() == answers["label"].tolist()
+    found = classifier.answer(as_dataset())
+    np.testing.assert_allclose(found["probabilities"], answers["probabilities"], atol=TOLERANCE)
+    assert found["label"].tolist() == answers["label"].tolist()
     row = frame().iloc[3].to_dict()
     np.testing.assert_allclose(classifier.predict(row, verbose=0), logits[3], atol=TOLERANCE)
     assert classifier.answer(row)["label"] == answers["label"][3]

@@ -3,20 +3,9 @@
 Needs the program chromium, and axe-core's `axe.min.js`: `npm install --global axe-core`, or a path in `AXE_CORE`.
 """
 
-import json
-import re
 import shutil
 
 import pytest
-
-# The page reports to the one around it: by how many pixels it is too wide, its background, and the rules it breaks.
-CHECK = """<script src="axe.min.js"></script><script>
-axe.run().then(found => parent.postMessage({
-  name: NAME, overflow: document.documentElement.scrollWidth - innerWidth,
-  surface: getComputedStyle(document.querySelector("figure")).backgroundColor,
-  broken: found.violations.map(rule => rule.id + " at " + rule.nodes[0].html),
-}, "*"));
-</script>"""
 
 
 @pytest.mark.slow
@@ -24,8 +13,7 @@ axe.run().then(found => parent.postMessage({
 def test_pages_are_usable(scheme, chromium, chromium_frames, axe, all_pictures, tmp_path):
     shutil.copy(axe, tmp_path / "axe.min.js")
     for name, picture in all_pictures.items():
-        page = re.sub("<meta http-equiv[^>]+>", "", picture.html())  # which lets no script run, ours neither
-        page = page.replace("</body>", CHECK.replace("NAME", json.dumps(name)) + "</body>")
+        page = chromium_frames.checked(picture.html(), name)
         (tmp_path / f"{name}.html").write_text(page.replace("<details>", "<details open>"), encoding="utf-8")
     frames = [(name, width, f"{name}.html") for name in all_pictures for width in chromium_frames.WIDTHS]
     (tmp_path / "frames.html").write_text(chromium_frames.frames_page(frames), encoding="utf-8")

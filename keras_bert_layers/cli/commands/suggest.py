@@ -33,11 +33,20 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers.cli import encoded_rows
+from keras_bert_layers.cli.columns import CATEGORIES
 from keras_bert_layers.cli.models import LoadedModel
 from keras_bert_layers.cli.row_facts import Chosen, baselines, choose_columns, doubtful, in_both, repeated
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, suffix_of
-from keras_bert_layers.cli.training_rows import TABLES, cells_of, read_rows, read_table, table_rows, task_of_file
+from keras_bert_layers.cli.training_rows import (
+    TABLES,
+    cells_of,
+    csv_format,
+    read_rows,
+    read_table,
+    table_rows,
+    task_of_file,
+)
 from keras_bert_layers.visualization.facts_picture import Fact, FactsPicture
 
 OWNER = "suggest"
@@ -136,8 +145,8 @@ def _read(arguments: argparse.Namespace) -> tuple[Chosen, Rows]:
 
 def _about_columns(chosen: Chosen, labels: list[str]) -> Iterator[Fact]:
     """The columns, and the labels."""
-    others = f"; not read: {', '.join(chosen.others)}" if chosen.others else ""
-    beside = f"; beside them: {', '.join(chosen.beside)}" if chosen.beside else ""
+    others, beside = (", ".join(map(shlex.quote, names)) for names in (chosen.others, chosen.beside))
+    others, beside = others and f"; not read: {others}", beside and f"; beside them: {beside}"
     yield Fact(f"columns: texts in {chosen.text!r}, labels in {chosen.label!r}{beside}{others}")
     if chosen.label is None:
         yield Fact("labels: none found; name their column by --label")
@@ -232,7 +241,7 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
     """The command, and for a table the Python."""
     words = ["keras-bert-layers", "train", str(arguments.file)]
     if chosen is not None:
-        words += ["--text", chosen.text, *(["--label", chosen.label] if chosen.label else [])]
+        words += ["--text", chosen.text, "--label", chosen.label or "COLUMN"]
         words += ["--labels", "number"] if chosen.kind == "number" else []
         if chosen.label and chosen.beside:
             words += ["--columns", *chosen.beside]
@@ -241,14 +250,10 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
     words += [*options, "--from", arguments.model, "--to", arguments.file.name.partition(".")[0]]
     yield Fact("next:", code=[shlex.join(words)])
     if chosen is not None and chosen.label:
-        is_number, suffix = chosen.kind == "number", suffix_of(arguments.file.name)
-        is_json = suffix in JSON_SUFFIXES
+        is_number = chosen.kind == "number"
         length = f", max_length={options[1]}" if options[:1] == ["--max-length"] else ""
         names = 'problem_type="regression"' if is_number else f"class_names=sorted(set(rows[{chosen.label!r}]))"
-        form = ", lines=True" if is_json else ", sep='\\t'" if suffix == ".tsv" else ""
-        form += "" if is_number else f", dtype={{{chosen.label!r}: str}}"  # names of classes are strings
-        reader = f"read_{'json' if is_json else 'csv'}({str(arguments.file)!r}{form})"
-        lines = ["import keras, pandas, keras_bert_layers as kbl", f"rows = pandas.{reader}"]
+        lines = ["import keras, pandas, keras_bert_layers as kbl", f"rows = pandas.{_reader(arguments.file, chosen)}"]
         x = f"rows[{chosen.text!r}]"
         if chosen.beside:
             lines.append(f"space = keras.utils.FeatureSpace({chosen.beside}, output_mode='concat')")
@@ -256,3 +261,17 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
         lines.append(f"model = kbl.load_task({arguments.model!r}, {task!r}, {names}{length})")
         lines.append(f"model.fit({x}, rows[{chosen.label!r}], epochs={_EPOCHS})")
         yield Fact("or in Python:", code=lines)
+
+
+def _reader(path: Path, chosen: Chosen) -> str:
+    """The call of pandas that reads the rows as `train` does; names of classes and of categories are strings."""
+    strings = [] if chosen.kind == "number" else [chosen.label]
+    if suffix_of(path.name) in JSON_SUFFIXES:
+        name, options = "json", ["lines=True"]
+    else:
+        separator, quoting = csv_format(path)
+        name, options = "csv", [f"sep={separator!r}"] if separator != "," else []
+        options += [f"quoting={quoting}"] if quoting else []
+        strings += [column for column, kind in chosen.beside.items() if kind == CATEGORIES]
+    options += [f"dtype={{{', '.join(f'{column!r}: str' for column in strings)}}}"] if strings else []
+    return f"read_{name}({', '.join([repr(str(path)), *options])})"

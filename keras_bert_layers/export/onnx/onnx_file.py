@@ -319,7 +319,7 @@ def check_task(task: TextTask, signature: str = "serving_default") -> Any:
     tokenizer = getattr(task.preprocessor, "tokenizer", None)
     if not isinstance(tokenizer, BertTokenizer):
         raise ValueError(checks.message("export", "task", rule, type(tokenizer).__name__, _CURE))
-    refuse_columns("export", task, _CURE)
+    refuse_columns("export", task, f"A FeatureSpace runs in TensorFlow, and an ONNX file without it. {_CURE}")
     checks.one_of("export", "signatures", signature, list(functions))
     if task.long_texts is not None:
         rule = "be None in an ONNX file, which cuts long texts at their end"

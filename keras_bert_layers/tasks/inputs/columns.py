@@ -64,7 +64,7 @@ class ColumnInputs(TextInputs):
             return x
         if missing := [name for name in self.column_names if name not in found]:
             cure = "Add them to the table, or rename its columns; a missing value is None or NaN."
-            received = checks.Shown(f"{found}, without {missing}")
+            received = checks.Shown(f"without {missing}: {found}")
             raise ValueError(checks.message(self.owner, "x", f"have the columns {self.column_names}", received, cure))
         unread = [name for name in found if name not in (*self.column_names, "text_pair", *LABELS)]
         if unread and not self._has_warned:

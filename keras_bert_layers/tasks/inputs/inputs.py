@@ -186,7 +186,8 @@ class Inputs:
     def check_labels(self, x: Rows, y: Labels) -> None:
         """Refuses rows without the labels that training needs; ValueError."""
         if y is None and not is_dataset(x) and not self.makes_labels(x):
-            raise ValueError(checks.message(self.owner, "y", "hold one label for each text", y))
+            cure = 'Give `y`; a table may have it as a column "label".'
+            raise ValueError(checks.message(self.owner, "y", "hold one label for each text", y, cure))
 
     def class_weight(self, x: Rows, class_weight: Any, y: Any = None) -> Mapping[Any, float]:
         """`class_weight` as Keras takes it: a number for each class index; `y` is for `"balanced"`."""

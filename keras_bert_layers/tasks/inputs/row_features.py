@@ -158,15 +158,17 @@ class RowFeatures:
                     rule = f"the column {name!r} must hold {kind}"
                     raise TypeError(checks.row_message(self._owner, rule, f"{value!r} in row {row}", cure))
         if dtype == "string":
-            return values.astype(object)
-        numbers = values.astype(np.float64)
+            texts = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values]
+            return np.array(texts, object)
+        numbers, cure = values.astype(np.float64), "A missing number is None or NaN."
         if "int" in dtype:
+            cure = f'Give {name!r} a feature of floats, such as "float_normalized", or round the numbers.'
             numbers = np.where(np.isnan(numbers), -1, numbers)
             is_right = (numbers == np.trunc(numbers)) & (np.abs(numbers) <= np.iinfo(dtype).max)
         else:
             is_right = ~np.isinf(numbers.astype(dtype))
         rule = f"the column {name!r} must hold finite numbers of dtype {dtype}"
-        checks.every_row(self._owner, rule, values, is_right)
+        checks.every_row(self._owner, rule, values, is_right, cure)
         return numbers.astype(dtype)
 
     def check_specs(self, specs: Sequence[Any]) -> None:
@@ -234,5 +236,5 @@ def _is_missing(value: Any) -> bool:
 def _is_known(values: np.ndarray, dtype: str) -> np.ndarray:
     """Which values of a checked column are not missing, bool `(rows,)`."""
     if dtype == "string":
-        return np.array([value not in ("", b"") for value in values], bool)
+        return values != ""
     return ~np.isnan(values) if "float" in dtype else values != -1

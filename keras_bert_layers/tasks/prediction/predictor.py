@@ -229,6 +229,9 @@ class Predictor:
         """
         self.warn_of_new_head()
         checks.positive_integer(inputs.owner, "batch_size", batch_size)
+        if is_dataset(x):
+            rows = list(_row_stream(inputs, x, None, None)[0])
+            x = row_blocks.as_columns(rows) if rows else []
         columns = [np.asarray(column) for column in inputs.answer_columns(x)]
         look_for_cuts(inputs, tuple(columns) if len(columns) > 1 else columns[0])
         # Tokenizing a batch costs little beside its model, so characters are good enough as lengths.

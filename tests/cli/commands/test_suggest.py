@@ -16,6 +16,7 @@ pytest.importorskip("sklearn")
 from keras_bert_layers.cli.commands.suggest import _next_steps
 from keras_bert_layers.cli.parser import make_parser
 from keras_bert_layers.cli.row_facts import Chosen, baselines, choose_columns, doubtful
+from keras_bert_layers.tasks.inputs.row_features import RowFeatures
 
 REVIEWS = ["good film", "a good night", "bad film", "unhappy night", "good, good", "bad, bad night"]
 
@@ -74,7 +75,9 @@ def test_cells_stay_text_on_the_page(run, encoder, tmp_path, capsys):
         csv.writer(file).writerows([["<i>"], [hostile], [hostile], ["<b>bold</b>"]])
     page.write_text("an older page")
     assert run("suggest", tmp_path / "<b>.csv", "--model", encoder, "--page", page) == 0
-    assert "columns: texts in '<i>', labels in None\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "columns: texts in '<i>', labels in None\n" in shown
+    assert " --label COLUMN " in shown
     (row,) = figure_of(page).findall(".//tbody/tr[th='2']")
     *_, text = row.itertext()
     assert text == f"{hostile.replace(chr(0), chr(0xFFFD))[:299]}…"
@@ -89,28 +92,37 @@ def test_other_files(run, encoder, tmp_path, capsys):
     assert shown[2] == f"next: keras-bert-layers train {tmp_path / 'names.conll'} --from {encoder} --to names"
 
 
-def test_columns_beside_the_text(tmp_path, capsys):
-    chosen = Chosen("review", "stars", "one", (), {"the price": "float_normalized", "shop": "string_categorical"})
-    arguments = Namespace(file=tmp_path / "rows.csv", model="mini", validation=None)
-    (command,), python = (
-        fact.code for fact in _next_steps(arguments, "classifier", chosen, ["--long-texts", "windows"])
-    )
+KINDS = {"the price": "float_normalized", "shop": "string_categorical", "sold": "string_categorical"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rows.csv", {}),
+        ("rows.csv", {"sep": ";"}),
+        ("rows.tsv", {"sep": "\t"}),
+        ("rows.tsv.gz", {"sep": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}),
+    ],
+)
+def test_columns_beside_the_text(tmp_path, name, options):
+    chosen = Chosen("review", "stars", "one", (), KINDS)
+    arguments = Namespace(file=tmp_path / name, model="mini", validation=None)
+    texts = ['"a, b', "c"] if "quoting" in options else ["a", "b"]
+    columns = {"review": texts, "stars": ["1", "0"], "the price": [2.5, None], "shop": ["x", None], "id": [1, 2]}
+    pd.DataFrame({**columns, "sold": ["TRUE", "FALSE"]}).to_csv(arguments.file, index=False, **options)
+    facts = _next_steps(arguments, "classifier", chosen, ["--long-texts", "windows"])
+    (command,), python = (fact.code for fact in facts)
     parsed = make_parser().parse_args(shlex.split(command)[1:])
-    assert (parsed.columns, parsed.long_texts) == (["the price", "shop"], "head_tail")
-    table = pd.DataFrame({"review": ["a"], "stars": ["1"], "the price": [2.5], "shop": ["x"], "id": [1]})
-    table.to_csv(arguments.file, index=False)
+    assert (parsed.columns, parsed.long_texts) == ([*KINDS], "head_tail")
     task = Mock()
     with patch("keras_bert_layers.load_task", return_value=task) as load:
         exec("\n".join(python))
-    assert list(load.call_args.kwargs["columns"].features) == ["the price", "shop"]
+    assert list(load.call_args.kwargs["columns"].features) == [*KINDS]
+    assert load.call_args.kwargs["class_names"] == ["0", "1"]
     (x, y), _ = task.fit.call_args
-    assert (list(x), list(y)) == (["the price", "shop", "text"], ["1"])
-    assert load.call_args.kwargs["class_names"] == ["1"]
-    arguments.file = tmp_path / "rows.tsv"
-    table.to_csv(arguments.file, index=False, sep="\t")
-    with patch("keras_bert_layers.load_task", return_value=task):
-        exec("\n".join([*_next_steps(arguments, "classifier", chosen, [])][1].code))
-    assert list(task.fit.call_args[0][1]) == ["1"]
+    assert (list(x), list(x["text"]), list(y)) == ([*KINDS, "text"], texts, ["1", "0"])
+    features = RowFeatures("Test", load.call_args.kwargs["columns"])
+    assert [features.checked(name, x[name], 0).tolist() for name in ("shop", "sold")] == [["x", ""], ["TRUE", "FALSE"]]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +143,7 @@ def test_columns():
     rows = {"text": ["a b", "c d", "e f", "g h"], "note": ["longer text"] * 4, "score": [0.5, 1.5, 0.5, 2.0]}
     assert choose_columns(rows, None, None)[:3] == ("note", "score", "number")
     assert choose_columns({"text": ["a", "b"], "kind": ["x", "y"]}, None, None).label is None
+    assert choose_columns({"link": ["https://a.example/a"], "text": ["a b"]}, None, None).text == "text"
 
 
 def test_baselines_of_numbers_and_doubtful_labels():
