@@ -253,7 +253,8 @@ def _next_steps(arguments: argparse.Namespace, task: str, chosen: Chosen | None,
         is_number = chosen.kind == "number"
         length = f", max_length={options[1]}" if options[:1] == ["--max-length"] else ""
         names = 'problem_type="regression"' if is_number else f"class_names=sorted(set(rows[{chosen.label!r}]))"
-        lines = ["import keras, pandas, keras_bert_layers as kbl", f"rows = pandas.{_reader(arguments.file, chosen)}"]
+        modules = "keras, pandas" if chosen.beside else "pandas"
+        lines = [f"import {modules}, keras_bert_layers as kbl", f"rows = pandas.{_reader(arguments.file, chosen)}"]
         x = f"rows[{chosen.text!r}]"
         if chosen.beside:
             lines.append(f"space = keras.utils.FeatureSpace({chosen.beside}, output_mode='concat')")
