@@ -149,9 +149,9 @@ def learn_start(task: Any, largest: np.ndarray, documents: list[str], vectors: n
     inputs, layer = [keras.Input(shape, dtype="int32") for shape in ((None,), (None,), ())], Scores()
     model = keras.Model(inputs, layer(*inputs))
     model.compile(keras.optimizers.Adam(0.02), keras.losses.CategoricalCrossentropy(from_logits=True))
-    ids = task.preprocessor(made)
-    x = [np.asarray(ids["token_ids"]), np.asarray(ids["padding_mask"]), sources]
-    model.fit(x, ops.softmax(scores), batch_size=256, epochs=EPOCHS, verbose=0)
+    x = [np.asarray(task.preprocessor(made)[name]) for name in ("token_ids", "padding_mask")]
+    keras.utils.set_random_seed(0)
+    model.fit([*x, sources], ops.softmax(scores), batch_size=256, epochs=EPOCHS, verbose=0)
     head.bias.assign(layer.bias)
 
 
