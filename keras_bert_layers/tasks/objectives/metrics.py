@@ -161,7 +161,7 @@ def metrics_for(task: TextTask, losses: list[Any], metrics: Sequence[Any] | Mapp
 
 def _by_name(task: TextTask, metric: Any) -> Any:
     """The metric of this package that a name stands for, if the task has one; anything else unchanged."""
-    if not isinstance(metric, str):
+    if not isinstance(metric, str) or metric.lower() in ("accuracy", "acc"):
         return metric
     defaults = task.default_metrics()
     known = list(defaults if isinstance(defaults, list) else ())
