@@ -9,7 +9,8 @@ difference of the losses of a step, relative to the loss, and the median process
 
 `folds` ranks the 50 documents again that BM25 and all-MiniLM-L6-v2, fused by rank, find for a query of a fold. It
 prints nDCG@10 times 100, of relevance 0 or 1, for each fold and seed, and the means with their margins over the dual
-encoder (MiniLM's vectors, not trained), from the 2.5th to the 97.5th percentile of 10,000 samples of the queries.
+encoder (MiniLM's vectors, not trained) and over the fused candidates, in brackets the 2.5th to the 97.5th percentile of
+10,000 samples of the queries.
 
 The cross-encoder has the first 3 layers of all-MiniLM-L6-v2 and the mean over tokens in place of the first one. It is
 taught without any judgement or query of Cranfield: the title or a sentence of a document is a query, whose candidates
@@ -312,26 +313,26 @@ def taught(weights: str, documents: list[str], options: argparse.Namespace) -> A
 
 
 def print_means(results: list[dict[str, list[float]]], num_seeds: int) -> None:
-    """Prints the mean of each ranking, its spread over the seeds, and its margin over the dual encoder.
+    """Prints the mean of each ranking, its range over the seeds, and its margins over two others.
 
     Args:
         results: ranking -> nDCG@10 of each query, for each fold and, within it, each seed.
         num_seeds: how many.
     """
-    draw = np.random.default_rng(0)
-    print("| ranking | nDCG@10 | seeds | above the dual encoder | 95 % of 10,000 draws of queries |")
-    print("|---|--:|--:|--:|--:|")
-    values = {
-        name: 100
-        * np.array([np.concatenate([row[name] for row in results[seed::num_seeds]]) for seed in range(num_seeds)])
-        for name in results[0]
-    }
+    draw, values = np.random.default_rng(0), {}
+    for name in results[0]:
+        of_seeds = [[value for row in results[seed::num_seeds] for value in row[name]] for seed in range(num_seeds)]
+        values[name] = 100 * np.array(of_seeds)
+    drawn = draw.integers(values[name].shape[1], size=(10_000, values[name].shape[1]))
+    others = ("dual encoder", "both, fused")
+    print(f"| ranking | nDCG@10 | seeds | {' | '.join(f'above: {other}' for other in others)} |\n|---|--:|--:|--:|--:|")
     for name, found in values.items():
-        of_seeds, margins = found.mean(1), (found - values["dual encoder"]).mean(0)
-        drawn = margins[draw.integers(len(margins), size=(10_000, len(margins)))].mean(1)
-        low, high = np.percentile(drawn, [2.5, 97.5])
-        spread = f"{of_seeds.min():.1f} to {of_seeds.max():.1f}"
-        print(f"| {name} | {of_seeds.mean():.1f} | {spread} | {margins.mean():+.1f} | {low:+.1f} to {high:+.1f} |")
+        cells = [f"{found.mean():.1f}", f"{found.mean(1).min():.1f} to {found.mean(1).max():.1f}"]
+        for other in others:
+            margins = (found - values[other]).mean(0)
+            low, high = np.percentile(margins[drawn].mean(1), [2.5, 97.5])
+            cells.append(f"{margins.mean():+.1f} ({low:+.1f} to {high:+.1f})")
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def ndcg_of_each(texts: Any, judgements: dict[int, Any], found: Any) -> list[float]:
