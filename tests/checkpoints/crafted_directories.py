@@ -63,7 +63,8 @@ def merged(values, changes):
         if change is ABSENT:
             result.pop(key, None)
         else:
-            result[key] = merged(result[key], change) if isinstance(result.get(key), dict) else change
+            both = isinstance(result.get(key), dict) and isinstance(change, dict)
+            result[key] = merged(result[key], change) if both else change
     return result
 
 
