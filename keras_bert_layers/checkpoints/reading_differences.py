@@ -1,12 +1,11 @@
 """`read_differently`: what other programs read differently in the same HuggingFace directory, by rules."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import damaged
+from keras_bert_layers.checkpoints.compared_files import ComparedFiles
 from keras_bert_layers.checkpoints.files.json_file import optional_json, read_json
 from keras_bert_layers.checkpoints.files.vocabulary import read_vocabulary
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG
@@ -15,15 +14,13 @@ from keras_bert_layers.checkpoints.huggingface.families.table import default_tok
 from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBERTA
 from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
     TokenizerClass,
-    TokenizerJson,
     only_part,
-    stored_model,
     template_names,
 )
 from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import class_by_model
-from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ADDED, CONFIG, ROLES, TOKENS_MAP
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import ADDED, ROLES, TOKENS_MAP
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import ALBERT, DEBERTA, content_of, named_class
-from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import stated_options, tokenizer_class
+from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import stated_options
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import stated_activation
@@ -50,6 +47,10 @@ _OTHER_KINDS = ("Roberta", "Bart", "Longformer", "LED", "Bert", "DistilBert", "E
 _OFFSET_TYPES = ("roberta", "xlm-roberta", "camembert")
 # The only names in `modules.json` that text-embeddings-inference knows.
 _SERVER_MODULES = {f"sentence_transformers.models.{kind}" for kind in ("Transformer", "Pooling", "Dense", "Normalize")}
+# What text-embeddings-inference has no default for, and transformers has.
+_SERVER_KEYS = ("layer_norm_eps", "pad_token_id", "hidden_dropout_prob", "initializer_range", "type_vocab_size")
+# The types with a `vocab.txt` that KerasHub reads.
+_HUB_TYPES = ("bert", "distilbert")
 # What transformers writes where there is no length is larger.
 _LONGEST = 1_000_000
 
@@ -73,7 +74,7 @@ def read_differently(source: str | os.PathLike[str]) -> list[dict[str, str]]:
     Examples:
         >>> import json, pathlib, tempfile
         >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> _ = (folder / "config.json").write_text(json.dumps({"model_type": "bert", "dtype": "float16"}))
+        >>> _ = (folder / "config.json").write_text(json.dumps({"model_type": "mpnet", "dtype": "float16"}))
         >>> [(entry["part"], entry["program"]) for entry in read_differently(folder)]
         [('dtype', 'transformers 5.24, sentence-transformers 6.2')]
     """
@@ -87,67 +88,14 @@ def differences_of(checkpoint: Checkpoint) -> list[dict[str, str]]:
     names = ("part", "program", "text", "difference")
     wrong = (TypeError, AttributeError, ValueError, ArithmeticError, LookupError)
     with damaged(f"{checkpoint}: the files must be those of a tokenizer and an encoder", wrong):
-        files = _Files(checkpoint)
+        files = ComparedFiles(checkpoint)
         return [dict(zip(names, row, strict=True)) for rule in _RULES for row in rule(files)]
 
 
 _Rows = Iterator[tuple[str, str, str, str]]
 
 
-class _Files:
-    """The values of a directory's files that the rules compare."""
-
-    def __init__(self, checkpoint: HuggingFaceDirectory):
-        self.root, self.folder, self.config = checkpoint.root, checkpoint.folder, checkpoint.config_values
-        self.checkpoint = checkpoint
-        self.tokenizer_config = optional_json(self.folder / CONFIG)
-        self.stored = optional_json(self.folder / "tokenizer.json")
-        self.model_type = self.config.get("model_type", "bert")
-        self.length, self.lowercase = modules.text_settings(self.folder)
-        self.modules = modules.read_modules(self.root) if checkpoint.is_sentence_transformers else []
-
-    @cached_property
-    def kind(self) -> str | None:
-        """The kind of model in `tokenizer.json`; None without one."""
-        return stored_model(self.folder / "tokenizer.json") if self.stored else None
-
-    @cached_property
-    def named_class(self) -> str:
-        """The class of tokenizer that transformers takes."""
-        return str(
-            named_class(self.folder, self.tokenizer_config, default_tokenizer(self.config) or "BertTokenizer")[1]
-        )
-
-    @cached_property
-    def token_class(self) -> TokenizerClass:
-        """What this class reads of a WordPiece `tokenizer.json`."""
-        return tokenizer_class(self.folder / CONFIG, self.named_class, has_json=bool(self.stored))
-
-    @cached_property
-    def word_pieces(self) -> TokenizerJson | None:
-        """The `tokenizer.json` of a WordPiece model."""
-        return TokenizerJson(self.folder / "tokenizer.json", self.token_class) if self.kind == "WordPiece" else None
-
-    @property
-    def options(self) -> Mapping[str, Any] | None:
-        """How the class normalizes texts; None where that is not WordPiece."""
-        if self.word_pieces is not None and self.token_class is not TokenizerClass.BERT:
-            return self.word_pieces.options
-        is_word_piece = self.kind == "WordPiece" or (not self.stored and (self.folder / "vocab.txt").is_file())
-        return stated_options(self.tokenizer_config) if is_word_piece else None
-
-    @cached_property
-    def added(self) -> dict[str, Any]:
-        """The added tokens of `tokenizer.json` -> their ids."""
-        return {token.get("content"): token.get("id") for token in self.stored.get("added_tokens") or []}
-
-    @cached_property
-    def vocabulary(self) -> Any:
-        """The tokens of the model in `tokenizer.json` -> their ids; of Unigram, pairs of a piece and a score."""
-        return self.stored.get("model", {}).get("vocab", {})
-
-
-def _classes(files: _Files) -> _Rows:
+def _classes(files: ComparedFiles) -> _Rows:
     """A Unigram file under a class of another kind of tokenizer."""
     name = files.named_class
     if files.kind != "Unigram" or not name.startswith(_OTHER_KINDS):
@@ -169,7 +117,7 @@ def _classes(files: _Files) -> _Rows:
     yield "tokenizer", TRANSFORMERS, text, f"{name} {theirs}; this package {ours}."
 
 
-def _characters(files: _Files) -> _Rows:
+def _characters(files: ComparedFiles) -> _Rows:
     """A character map in a file of DeBERTa's, whose class does not read it."""
     normalizer = files.stored.get("normalizer") or {}
     kinds = [part.get("type") for part in (normalizer, *normalizer.get("normalizers", ()))]
@@ -178,7 +126,7 @@ def _characters(files: _Files) -> _Rows:
         yield "tokenizer", TOKENIZERS, "ﬁlm", difference
 
 
-def _normalizers(files: _Files) -> _Rows:
+def _normalizers(files: ComparedFiles) -> _Rows:
     """Settings of BERT's class beside those of `tokenizer.json`."""
     stored = files.word_pieces
     if stored is None or files.token_class is not TokenizerClass.BERT:
@@ -207,7 +155,7 @@ def _normalizers(files: _Files) -> _Rows:
             )
 
 
-def _vocabularies(files: _Files) -> _Rows:
+def _vocabularies(files: ComparedFiles) -> _Rows:
     """A `vocab.txt` with other ids than `tokenizer.json`."""
     path = files.folder / "vocab.txt"
     if files.kind != "WordPiece" or not path.is_file():
@@ -223,9 +171,15 @@ def _vocabularies(files: _Files) -> _Rows:
             difference = f"{token!r} has {they} in vocab.txt, which they read, and {we} in tokenizer.json, as here."
             yield "tokenizer", f"{KERAS_HUB}, {SLOW}", text, difference
             return
+    stated = files.tokenizer_config.get("added_tokens_decoder")  # where it is, tokens that it lacks are none here
+    taken = {content_of(entry) for entry in stated.values()} if isinstance(stated, dict) else {*files.added}
+    unknown = [token for token in files.added if token in taken and token not in listed]
+    if unknown and files.model_type in _HUB_TYPES:
+        difference = f"It does not know the added token {unknown[0]!r}, which vocab.txt lacks; this package does."
+        yield "tokenizer", KERAS_HUB, unknown[0], difference
 
 
-def _added_tokens(files: _Files) -> _Rows:
+def _added_tokens(files: ComparedFiles) -> _Rows:
     """Added tokens that files state with other ids, or that one file lacks."""
     decoder = files.tokenizer_config.get("added_tokens_decoder")
     entries = decoder.items() if isinstance(decoder, dict) else ()
@@ -250,7 +204,7 @@ def _added_tokens(files: _Files) -> _Rows:
                 yield "tokenizer", TOKENIZERS, f"{content}", difference
 
 
-def _ends(files: _Files) -> _Rows:
+def _ends(files: ComparedFiles) -> _Rows:
     """Tokens around a text, by the template of `tokenizer.json` and by their roles in the other files."""
     if files.word_pieces is None or files.token_class is TokenizerClass.GENERIC:
         return
@@ -266,7 +220,7 @@ def _ends(files: _Files) -> _Rows:
         yield "tokenizer", TOKENIZERS, "Hello", difference
 
 
-def _segments(files: _Files) -> _Rows:
+def _segments(files: ComparedFiles) -> _Rows:
     """Classes of tokenizers that give both texts of a pair segment 0."""
     is_albert = files.named_class in ALBERT
     is_bert = files.word_pieces is not None and files.model_type in ("bert", "electra")
@@ -281,7 +235,7 @@ def _segments(files: _Files) -> _Rows:
         yield "tokenizer", TRANSFORMERS, "Hello [SEP] world", difference
 
 
-def _lengths(files: _Files) -> _Rows:
+def _lengths(files: ComparedFiles) -> _Rows:
     """Maximum lengths beyond the positions, and lengths that only sentence-transformers reads."""
     stated = files.tokenizer_config.get("model_max_length")
     length = int(stated) if isinstance(stated, int | float) and stated < _LONGEST else None
@@ -298,6 +252,12 @@ def _lengths(files: _Files) -> _Rows:
             f"It reads up to {theirs} tokens; this package cuts at {ours}, as sentence_bert_config.json states."
         )
         yield "length", TRANSFORMERS, text, difference
+    elif length is not None and length < ours:
+        difference = f"It cuts at {length} tokens, as tokenizer_config.json states; this package cuts at {ours}."
+        yield "length", TRANSFORMERS, f"a text of more than {length} tokens", difference
+    if files.checkpoint.truncation_side() == "left":
+        difference = "They keep the first tokens; this package keeps the last, as truncation_side states."
+        yield "length", f"{SERVER}, {KERAS_HUB}", text, difference
     cut = (files.stored.get("truncation") or {}).get("max_length", ours)
     if cut < ours:
         difference = f"It cuts at {cut} tokens, by the truncation in tokenizer.json; this package cuts at {ours}."
@@ -308,14 +268,14 @@ def _lengths(files: _Files) -> _Rows:
         yield "length", SENTENCE_TRANSFORMERS, text, difference
 
 
-def _lowercase(files: _Files) -> _Rows:
+def _lowercase(files: ComparedFiles) -> _Rows:
     """`do_lower_case` of sentence-transformers, for a tokenizer that keeps capitals."""
     if files.lowercase and files.options is not None and not files.options["lowercase"]:
         difference = "They keep capital letters; this package lower-cases texts, as sentence_bert_config.json states."
         yield "casing", f"{TRANSFORMERS}, {SERVER}, {KERAS_HUB}", "Hello", difference
 
 
-def _pooling(files: _Files) -> _Rows:
+def _pooling(files: ComparedFiles) -> _Rows:
     """Modules that others do not read, or read in part."""
     kinds = [kind for kind, _ in files.modules]
     if "Pooling" not in kinds:
@@ -327,6 +287,9 @@ def _pooling(files: _Files) -> _Rows:
     modes = [stated] if isinstance(stated, str) else list(stated)
     if folder != "1_Pooling" and modes != ["cls"]:
         yield "pooling", SERVER, "Hello", f"It reads 1_Pooling only, and takes [CLS]; this package pools by {modes}."
+    if folder == "1_Pooling" and values and not {"cls", "mean"}.intersection(flags):
+        difference = f"It fails without pooling_mode_cls_token or _mean_tokens set; this package pools by {modes}."
+        yield "pooling", SERVER, "Hello", difference
     if len(modes) > 1 and "pooling_mode" not in values:
         yield "pooling", f"{SERVER}, {KERAS_HUB}", "Hello", f"They pool by one mode; this package by all of {modes}."
     types = {module["type"] for module in read_json(files.root / modules.MODULES_FILE)}
@@ -348,8 +311,8 @@ def _pooling(files: _Files) -> _Rows:
         )
 
 
-def _prompts(files: _Files) -> _Rows:
-    """A prompt that sentence-transformers puts before each text, and vectors that it cuts."""
+def _prompts(files: ComparedFiles) -> _Rows:
+    """A prompt that sentence-transformers puts before each text, vectors that it cuts, and how it compares them."""
     values = optional_json(files.root / modules.MODEL_FILE) if files.modules else {}
     prompts, name = values.get("prompts"), values.get("default_prompt_name")
     prompt = prompts.get(name) if isinstance(prompts, dict) else None
@@ -359,9 +322,14 @@ def _prompts(files: _Files) -> _Rows:
     if files.modules and (width := modules.read_truncation(files.root)):
         difference = f"They return whole vectors; this package their first {width} values, as truncate_dim states."
         yield "pooling", f"{SERVER}, {KERAS_HUB}", "Hello", difference
+    kinds = [kind for kind, _ in files.modules]
+    alike = (None, "cosine", "dot") if "Normalize" in kinds else (None, "cosine")
+    if "Pooling" in kinds and (stated := values.get("similarity_fn_name")) not in alike:
+        difference = f"Its `similarity` is {stated!r}, as similarity_fn_name states; here it is the cosine."
+        yield "similarity", SENTENCE_TRANSFORMERS, "Hello", difference
 
 
-def _scores(files: _Files) -> _Rows:
+def _scores(files: ComparedFiles) -> _Rows:
     """Scores of a classifier, of which others see the number of labels only."""
     config = files.config
     if not any(str(name).endswith("ForSequenceClassification") for name in config.get("architectures") or ()):
@@ -380,22 +348,39 @@ def _scores(files: _Files) -> _Rows:
         yield "scores", f"{SENTENCE_TRANSFORMERS}, {SERVER}", "Hello", difference
 
 
-def _adapter(files: _Files) -> _Rows:
+def _served(files: ComparedFiles) -> _Rows:
+    """What text-embeddings-inference takes by the ends of names in `architectures`, and keys that it must have."""
+    names = [str(name) for name in files.config.get("architectures") or ()]
+    unnamed = [key for key in ("id2label", "label2id") if not files.config.get(key)]
+    is_gte = unnamed and names == ["NewForTokenClassification"]  # a name that the server knows to be wrong
+    if not is_gte and any(name.endswith("Classification") for name in names):
+        if "Pooling" in [kind for kind, _ in files.modules]:
+            difference = "It takes the classifier in config.json, and fails without its head; this package embeds."
+            yield "scores", SERVER, "Hello", difference
+        elif not any(name.endswith("ForSequenceClassification") for name in names):
+            difference = "It takes every classifier as one of whole texts; this package labels each word."
+            yield "scores", SERVER, "Hello", difference
+        if unnamed:
+            difference = f"It fails without {unnamed} in config.json; this package calls the labels LABEL_0, and so on."
+            yield "scores", SERVER, "Hello", difference
+    absent = [key for key in _SERVER_KEYS if key not in files.config]
+    if absent and files.model_type in ("bert", *_OFFSET_TYPES):
+        yield "config", SERVER, "Hello", f"It fails without {absent} in config.json; this package takes the defaults."
+
+
+def _adapter(files: ComparedFiles) -> _Rows:
     """An adapter beside the weights."""
     if (files.folder / ADAPTER_CONFIG).is_file():
         difference = "They leave out the adapter beside the weights; this package adds it, as transformers with peft."
         yield "weights", f"{SERVER}, {KERAS_HUB}", "Hello", difference
 
 
-def _positions(files: _Files) -> _Rows:
+def _positions(files: ComparedFiles) -> _Rows:
     """Positions that begin after the padding token's id."""
     padding = files.config.get("pad_token_id")
     if files.model_type in ("roberta", "xlm-roberta") and padding not in (None, 1):
         difference = f"It counts positions from 2; this package from {padding + 1}, one more than pad_token_id."
         yield "positions", KERAS_HUB, "Hello", difference
-    if files.model_type in _OFFSET_TYPES and padding is None:
-        difference = "Without a pad_token_id in config.json it counts positions from 1; this package counts from 2."
-        yield "positions", SERVER, "Hello", difference
     if files.model_type == "xlm-roberta" and files.config.get("position_embedding_type") == "rotary":
         difference = (
             "Without the repository's own code they take XLM-RoBERTa's class, find none of its tensors, and begin with "
@@ -404,7 +389,7 @@ def _positions(files: _Files) -> _Rows:
         yield "positions", f"{TRANSFORMERS}, {SENTENCE_TRANSFORMERS}", "Hello", difference
 
 
-def _numbers(files: _Files) -> _Rows:
+def _numbers(files: ComparedFiles) -> _Rows:
     """Half precision, and activations that others replace."""
     dtype = files.config.get("dtype") or files.config.get("torch_dtype")
     if dtype in _HALF:
@@ -416,7 +401,7 @@ def _numbers(files: _Files) -> _Rows:
         yield "activation", KERAS_HUB, "Hello", difference
 
 
-_RULES: tuple[Callable[[_Files], _Rows], ...] = (
+_RULES: tuple[Callable[[ComparedFiles], _Rows], ...] = (
     *(_classes, _characters, _normalizers, _vocabularies, _added_tokens, _ends, _segments),
-    *(_lengths, _lowercase, _pooling, _prompts, _scores, _adapter, _positions, _numbers),
+    *(_lengths, _lowercase, _pooling, _prompts, _scores, _served, _adapter, _positions, _numbers),
 )

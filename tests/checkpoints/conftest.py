@@ -49,6 +49,12 @@ def crafted(huggingface):
 
 
 @pytest.fixture(scope="session")
+def crafted_apart(crafted):
+    """The module `crafted_apart.py`: more of these directories."""
+    return _module("crafted_apart")
+
+
+@pytest.fixture(scope="session")
 def google():
     """The module `google_checkpoint.py`: writes small random checkpoints as Google's code does."""
     return _module("google_checkpoint")

@@ -63,7 +63,8 @@ def merged(values, changes):
         if change is ABSENT:
             result.pop(key, None)
         else:
-            result[key] = merged(result[key], change) if isinstance(result.get(key), dict) else change
+            both = isinstance(result.get(key), dict) and isinstance(change, dict)
+            result[key] = merged(result[key], change) if both else change
     return result
 
 
@@ -444,8 +445,9 @@ DIFFERENT = (
     Crafted(
         "pooling_in_the_new_key",
         bert({"1_Pooling/config.json": NEW_POOLING}),
-        (KERASHUB,),
-        "Ran: BertTextEmbedder takes the mean, as it looks for `pooling_mode_cls_token`. Release 6 writes this form.",
+        (KERASHUB, SERVER),
+        "Ran: BertTextEmbedder takes the mean, as it looks for `pooling_mode_cls_token`. Release 6 writes this form. "
+        "Source: PoolConfig in router/src/lib.rs must have that key.",
         "pool",
     ),
     Crafted(

@@ -22,6 +22,10 @@ BERT = {
     "max_position_embeddings": 20,
     "type_vocab_size": 2,
     "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "hidden_dropout_prob": 0.1,
+    "initializer_range": 0.02,
     "architectures": ["BertModel"],
 }
 ROBERTA = {**BERT, "model_type": "roberta", "pad_token_id": 1, "type_vocab_size": 1}
@@ -151,7 +155,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
         [("tokenizer", "slow tokenizers", "new")],
     ),
     "unlisted_token": (
-        files(settings={**PLAIN, "added_tokens_decoder": decoder(SPECIAL)}, tokenizer=word_piece(more=NEW)),
+        files(BERT, {**PLAIN, "added_tokens_decoder": decoder(SPECIAL)}, word_piece(more=NEW), WORDS),
         [("tokenizer", TOKENIZERS, "new")],
     ),
     "length_beyond_positions": (
@@ -175,7 +179,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
     ),
     "no_padding_id": (
         files({key: value for key, value in XLM_R.items() if key != "pad_token_id"}, {"model_max_length": 18}, UNIGRAM),
-        [("positions", SERVER, "Hello")],
+        [("config", SERVER, "Hello")],
     ),
     "former_jina": (
         files(
@@ -199,7 +203,10 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
         [],
     ),
     "plain_added_in_json": (files(tokenizer=word_piece(more=NEW)), []),
-    "plain_vocabulary_without_added": (files(tokenizer=word_piece(more=NEW), vocabulary=WORDS), []),
+    "vocabulary_without_added": (
+        files(tokenizer=word_piece(more=NEW), vocabulary=WORDS),
+        [("tokenizer", "KerasHub", "new")],
+    ),
     "plain_no_length": (files(settings={"model_max_length": int(1e30), "do_lower_case": True}), []),
     "plain_cls": (encoder(pooling={"pooling_mode_cls_token": True}), []),
     "plain_prompts": (encoder(prompts={"query": "query: ", "document": ""}), []),
@@ -254,7 +261,12 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
         [("length", "sentence-transformers", "a text of more than 18 tokens")],
     ),
     "other_pooling_folder": (encoder(folder="pool"), [("pooling", SERVER, "Hello")]),
-    "last_token": (encoder(pooling={"pooling_mode": "lasttoken"}), [("pooling", HUB, "Hello")]),
+    "pooling_of_release_6": (encoder(pooling={"pooling_mode": "mean"}), [("pooling", SERVER, "Hello")]),
+    "pooling_by_largest": (encoder(pooling={"pooling_mode_max_tokens": True}), [("pooling", SERVER, "Hello")]),
+    "last_token": (
+        encoder(pooling={"pooling_mode": "lasttoken"}),
+        [("pooling", SERVER, "Hello"), ("pooling", HUB, "Hello")],
+    ),
     "dense": ({**encoder(BERT, PLAIN, "Dense")}, [("pooling", HUB, "Hello")]),
     "relu": (files({**BERT, "hidden_act": "relu"}), [("activation", HUB, "Hello")]),
     "plain_ends": (files(settings={**PLAIN, **ENDS}, tokenizer=word_piece(post_processor=PAIRS)), []),
@@ -264,7 +276,10 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
     ),
     "regression": (
         files(
-            {**BERT, "architectures": ["BertForSequenceClassification"], "num_labels": 1, "problem_type": "regression"}
+            {
+                **{**BERT, "architectures": ["BertForSequenceClassification"], "problem_type": "regression"},
+                **{"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}},
+            }
         ),
         [("scores", "sentence-transformers", "Hello")],
     ),
