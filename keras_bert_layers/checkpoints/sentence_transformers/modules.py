@@ -305,6 +305,18 @@ def unused_prompts(root: Path, prompts: Mapping[str, str]) -> tuple[Doubt, ...]:
     return (Doubt(DoubtKind.PROMPTS, text),)
 
 
+def other_similarity(root: Path, options: Mapping[str, Any]) -> tuple[Doubt, ...]:
+    """A doubt about vectors that sentence-transformers does not compare by the cosine, if any."""
+    path = root / MODEL_FILE
+    stated = json_file.optional_json(path).get("similarity_fn_name")
+    if stated in (None, "cosine") or (stated == "dot" and options["normalize"]):
+        return ()
+    is_dual = stated == "dot" and not {"projection_dim", "truncate_dim"} & set(options)
+    cure = 'Load it with task="dual_encoder"' if is_dual else "Compare the vectors of `predict` yourself"
+    rule = "`similarity` and searches of a BertSentenceEncoder compare by the cosine"
+    return (Doubt(DoubtKind.OUTPUTS, f"{path}: `similarity_fn_name` is {stated!r}, but {rule}. {cure}."),)
+
+
 def read_truncation(root: Path) -> int | None:
     """How many of the first features of a vector are kept; None for all."""
     path = root / MODEL_FILE
@@ -338,7 +350,8 @@ def encoder_heads(root: Path, *, hidden_dim: int) -> tuple[TrainedHead, ...]:
     options = sentence_encoder_options(root, hidden_dim=hidden_dim)
     doubts = unused_prompts(root, options.get("prompts", {}))
     rows = dense_projection_rows(len(dense_folders(root)))
-    sentence_encoder = TrainedHead("sentence_encoder", options, rows, doubts=doubts)
+    compared = other_similarity(root, options)
+    sentence_encoder = TrainedHead("sentence_encoder", options, rows, doubts=doubts + compared)
     if "projection_dim" in options or "truncate_dim" in options:
         return (sentence_encoder,)
     shared = {name: options[name] for name in ("pooling", "normalize")}

@@ -1,3 +1,6 @@
+import json
+import re
+
 import pytest
 
 from keras_bert_layers import BertBackbone, BertSentenceEncoder, load_task, save_huggingface
@@ -6,6 +9,7 @@ from keras_bert_layers.checkpoints.checkpoint import DoubtKind
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     ACTIVATIONS,
     encoder_heads,
+    other_similarity,
     read_activation,
     read_prompts,
     read_truncation,
@@ -329,3 +333,30 @@ def test_truncation(root):
     assert read_truncation(root(truncate_dim=None)) is None
     with pytest.raises(CheckpointError, match=r"`truncate_dim` must be an integer of at least 1\. Received: 0"):
         read_truncation(root(truncate_dim=0))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "cure"),
+    [
+        (None, {}, None),
+        ("cosine", {}, None),
+        ("dot", {"normalize": True}, None),
+        ("dot", {}, r"Load it with task=\"dual_encoder\"\."),
+        ("dot", {"truncate_dim": 4}, "Compare the vectors of `predict` yourself"),
+        ("euclidean", {"normalize": True}, "Compare the vectors of `predict` yourself"),
+    ],
+)
+def test_vectors_that_are_not_compared_by_the_cosine(name, options, cure, tmp_path):
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": name}))
+    found = other_similarity(tmp_path, {"normalize": False, **options})
+    assert [doubt.kind for doubt in found] == [DoubtKind.OUTPUTS] * bool(cure)
+    if cure:
+        assert re.search(f"`similarity_fn_name` is '{name}'.*{cure}", found[0].text)
+
+
+def test_a_dual_encoder_compares_by_dot_products(modules):
+    root = modules(kinds=("Transformer", "Pooling"))
+    (root / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
+    encoder, dual = encoder_heads(root, hidden_dim=15)
+    assert [len(head.doubts) for head in (encoder, dual)] == [1, 0]
+    assert dual.options["normalize"] is False
