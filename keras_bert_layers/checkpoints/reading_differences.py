@@ -323,8 +323,8 @@ def _prompts(files: ComparedFiles) -> _Rows:
         difference = f"They return whole vectors; this package their first {width} values, as truncate_dim states."
         yield "pooling", f"{SERVER}, {KERAS_HUB}", "Hello", difference
     kinds = [kind for kind, _ in files.modules]
-    alike = (None, "cosine", "dot") if "Normalize" in kinds else (None, "cosine")
-    if "Pooling" in kinds and (stated := values.get("similarity_fn_name")) not in alike:
+    normalizes = "Normalize" in kinds
+    if "Pooling" in kinds and (stated := modules.other_similarity(files.root, normalizes=normalizes)):
         difference = f"Its `similarity` is {stated!r}, as similarity_fn_name states; here it is the cosine."
         yield "similarity", SENTENCE_TRANSFORMERS, "Hello", difference
 

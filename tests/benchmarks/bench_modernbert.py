@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from _products import seconds_of_products
 from bench_long_texts import MEBIBYTE, SHORT, _memory
 
 BATCHES, LENGTHS, ALL = (1, 8, 32), (1024, 2048, 4096, 8192), 8192
@@ -256,21 +257,9 @@ def mixed(directory: str, texts: list[str], rounds: int) -> None:
     words = f"ours {rates[0]:.2f} texts/s, theirs {rates[1]:.2f} in batches of {best}: {ratio:.2f} x"
     print(f"mixed lengths, by processor time: {words}")
     num_tokens = sum(len(row) + 2 for row in kbl.load_tokenizer(directory).tokenize(texts).to_list())
-    alone = statistics.median(products(kbl.load_backbone(directory), num_tokens) for _ in range(rounds))
+    backbone = kbl.load_backbone(directory)
+    alone = statistics.median(seconds_of_products(backbone, num_tokens) for _ in range(rounds))
     print(f"{num_tokens} tokens; the products of the dense layers alone: {len(texts) / alone:.2f} texts/s")
-
-
-def products(backbone: Any, num_tokens: int) -> float:
-    """The processor seconds that the matrix products of all dense layers of the blocks take."""
-    import tensorflow as tf
-
-    kernels = [tf.constant(weight) for weight in backbone.blocks[0].get_weights() if weight.ndim == 2]
-    inputs = [tf.random.normal((num_tokens, kernel.shape[0])) for kernel in kernels]
-    start = time.process_time()
-    for _ in backbone.blocks:
-        for tokens, kernel in zip(inputs, kernels, strict=True):
-            tf.matmul(tokens, kernel)
-    return time.process_time() - start
 
 
 def ask(name: str, directory: str, path: str) -> None:

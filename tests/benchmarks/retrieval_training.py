@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _products import seconds_of_products
 
 BATCH, LENGTH, STEPS, RATE = 8, 128, 30, 2e-5
 SIZES, PART = (64, 512, 4096), 64
@@ -148,26 +149,10 @@ def our_steps(case: str, data: Path) -> dict[str, list[float]]:
     x, y = data_for(loss, data)
     task.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0, callbacks=[follow])
     sums = np.array(means) * np.arange(1, len(means) + 1)  # Keras logs the mean of the epoch so far
-    seconds = [products(task, x) for _ in range(5)]
-    return {"losses": np.diff(sums, prepend=0).tolist(), "seconds": np.diff(clock).tolist(), "products": seconds}
-
-
-def products(task: Any, columns: tuple[list[str], ...]) -> float:
-    """The processor seconds of a mean step in the matrix products of the blocks alone, forward and backward."""
-    import tensorflow as tf
-
-    rows = (row for column in columns for row in task.preprocessor.tokenizer.tokenize(column).to_list())
+    rows = (row for column in x for row in task.preprocessor.tokenizer.tokenize(column).to_list())
     num_tokens = sum(min(len(row) + 2, LENGTH) for row in rows) // STEPS
-    kernels = [tf.constant(weight) for weight in task.backbone.blocks[0].get_weights() if weight.ndim == 2]
-    sides = [(tf.random.normal((num_tokens, size)) for size in kernel.shape) for kernel in kernels]
-    tensors = [(*side, kernel) for side, kernel in zip(sides, kernels, strict=True)]
-    start = time.process_time()
-    for _ in task.backbone.blocks:
-        for inputs, gradient, kernel in tensors:
-            tf.matmul(inputs, kernel)
-            tf.matmul(gradient, kernel, transpose_b=True)
-            tf.matmul(inputs, gradient, transpose_a=True)
-    return time.process_time() - start
+    seconds = [seconds_of_products(task.backbone, num_tokens, trains=True) for _ in range(5)]
+    return {"losses": np.diff(sums, prepend=0).tolist(), "seconds": np.diff(clock).tolist(), "products": seconds}
 
 
 def their_model(*, dropout: float = 0.0) -> Any:

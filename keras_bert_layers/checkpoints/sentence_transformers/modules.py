@@ -305,16 +305,26 @@ def unused_prompts(root: Path, prompts: Mapping[str, str]) -> tuple[Doubt, ...]:
     return (Doubt(DoubtKind.PROMPTS, text),)
 
 
-def other_similarity(root: Path, options: Mapping[str, Any]) -> tuple[Doubt, ...]:
-    """A doubt about vectors that sentence-transformers does not compare by the cosine, if any."""
-    path = root / MODEL_FILE
-    stated = json_file.optional_json(path).get("similarity_fn_name")
-    if stated in (None, "cosine") or (stated == "dot" and options["normalize"]):
+def other_similarity(root: Path, *, normalizes: bool) -> str | None:
+    """How sentence-transformers compares the vectors, where it is not the cosine; None where it is."""
+    stated = json_file.optional_json(root / MODEL_FILE).get("similarity_fn_name")
+    return None if stated in (None, "cosine") or (stated == "dot" and normalizes) else str(stated)
+
+
+def doubts_of_similarity(root: Path, options: Mapping[str, Any]) -> tuple[Doubt, ...]:
+    """A doubt about vectors of a sentence encoder that are not compared by the cosine, if any."""
+    stated = other_similarity(root, normalizes=options["normalize"])
+    if stated is None:
         return ()
-    is_dual = stated == "dot" and not {"projection_dim", "truncate_dim"} & set(options)
-    cure = 'Load it with task="dual_encoder"' if is_dual else "Compare the vectors of `predict` yourself"
+    is_of_dual_encoder = stated == "dot" and fits_dual_encoder(options)
+    cure = 'Load it with task="dual_encoder"' if is_of_dual_encoder else "Compare the vectors of `predict` yourself"
     rule = "`similarity` and searches of a BertSentenceEncoder compare by the cosine"
-    return (Doubt(DoubtKind.OUTPUTS, f"{path}: `similarity_fn_name` is {stated!r}, but {rule}. {cure}."),)
+    return (Doubt(DoubtKind.OUTPUTS, f"{root / MODEL_FILE}: `similarity_fn_name` is {stated!r}, but {rule}. {cure}."),)
+
+
+def fits_dual_encoder(options: Mapping[str, Any]) -> bool:
+    """Whether a dual encoder has the same vectors as the sentence encoder of these arguments."""
+    return not {"projection_dim", "truncate_dim"} & set(options)
 
 
 def read_truncation(root: Path) -> int | None:
@@ -350,9 +360,9 @@ def encoder_heads(root: Path, *, hidden_dim: int) -> tuple[TrainedHead, ...]:
     options = sentence_encoder_options(root, hidden_dim=hidden_dim)
     doubts = unused_prompts(root, options.get("prompts", {}))
     rows = dense_projection_rows(len(dense_folders(root)))
-    compared = other_similarity(root, options)
+    compared = doubts_of_similarity(root, options)
     sentence_encoder = TrainedHead("sentence_encoder", options, rows, doubts=doubts + compared)
-    if "projection_dim" in options or "truncate_dim" in options:
+    if not fits_dual_encoder(options):
         return (sentence_encoder,)
     shared = {name: options[name] for name in ("pooling", "normalize")}
     return sentence_encoder, TrainedHead("dual_encoder", {**shared, **side_prompts(options)}, doubts=doubts)

@@ -8,8 +8,8 @@ from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.checkpoint import DoubtKind
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     ACTIVATIONS,
+    doubts_of_similarity,
     encoder_heads,
-    other_similarity,
     read_activation,
     read_prompts,
     read_truncation,
@@ -348,7 +348,7 @@ def test_truncation(root):
 )
 def test_vectors_that_are_not_compared_by_the_cosine(name, options, cure, tmp_path):
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": name}))
-    found = other_similarity(tmp_path, {"normalize": False, **options})
+    found = doubts_of_similarity(tmp_path, {"normalize": False, **options})
     assert [doubt.kind for doubt in found] == [DoubtKind.OUTPUTS] * bool(cure)
     if cure:
         assert re.search(f"`similarity_fn_name` is '{name}'.*{cure}", found[0].text)
