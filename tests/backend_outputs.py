@@ -283,6 +283,27 @@ def token_classifier(found):
     found["tags:moved"] = np.array([np.abs(new - old).max() for new, old in zip(after, before, strict=True)])
 
 
+def read_outputs(found):
+    """How often tasks run the encoder's last block in eager calls, and their outputs beside those of their parts."""
+    config = keras_bert_layers.BertConfig(
+        vocabulary_size=29, hidden_dim=12, num_layers=2, num_heads=3, intermediate_dim=20, num_segments=4
+    )
+    backbone = keras_bert_layers.BertBackbone(config)
+    tasks = {
+        "pooled_output": keras_bert_layers.BertClassifier(backbone, 3),
+        "sequence_output": keras_bert_layers.BertTokenClassifier(backbone, ["O", "a"]),
+    }
+    block, calls = backbone.blocks[-1], []
+    run = block.call
+    block.call = lambda *args, **kwargs: calls.append(1) or run(*args, **kwargs)
+    for output, task in tasks.items():
+        randomise(task)
+        expected = task.layers[-1](backbone(inputs())[output])
+        calls.clear()
+        found[f"read:{output}"] = to_numpy(task(inputs())) - to_numpy(expected)
+        found[f"read:{output}:calls"] = np.array(len(calls))
+
+
 def relative(found):
     """Without segments, and with positions that skip padding."""
     sizes = {"vocabulary_size": 29, "hidden_dim": 12, "num_layers": 1, "num_heads": 3, "intermediate_dim": 20}
@@ -357,6 +378,7 @@ def main(path):
     dual_encoder(found)
     sparse_encoder(found)
     token_classifier(found)
+    read_outputs(found)
     wrong_id(found)
     relative(found)
     packed_rows(found)

@@ -37,7 +37,7 @@ def found(request, tmp_path_factory):
     process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     with np.load(path) as outputs:
-        return dict(outputs)
+        return {**outputs, "backend": request.param}
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +205,12 @@ def test_token_classifier(found):
     np.testing.assert_allclose(found["tags:loss"], total / (found["tags:given"] >= 0).sum(), atol=EQUAL)
     assert 0 <= found["tags:f1"] <= 1
     assert (found["tags:moved"] > 0).all()
+
+
+@pytest.mark.parametrize("output", ["pooled_output", "sequence_output"])
+def test_on_torch_a_task_computes_only_what_it_reads_of_its_encoder(output, found):
+    np.testing.assert_allclose(found[f"read:{output}"], 0, atol=EQUAL)
+    assert found[f"read:{output}:calls"] == (1 if found["backend"] == "torch" else 2)
 
 
 def test_ids_out_of_range_are_loud(found):

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import keras
 import numpy as np
 
-from keras_bert_layers._internal import checks
+from keras_bert_layers._internal import checks, read_outputs
 from keras_bert_layers._internal.types import Ids
 
 
@@ -28,7 +28,7 @@ def run_through_graph(model: keras.Model, inputs: Ids, **functions: Any) -> Any:
     """
     functional: Any = next(base for base in type(model).__mro__ if base.__name__ == "Functional")
     if len(functions) < 2:
-        return functional._run_through_graph(model, inputs, **functions)
+        return read_outputs.run_through_graph(functional._run_through_graph, model, inputs, **functions)
     _refuse_what_is_lost(model, inputs, **functions)
     kind: Any = type(model)
     clone = kind.from_config(model.get_config())

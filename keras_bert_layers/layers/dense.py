@@ -65,6 +65,22 @@ def activation_function(owner: str, name: str) -> Callable[[Any], Any]:
     return _OWN.get(check_activation(owner, name)) or keras.activations.get(name)
 
 
+class _Dense(keras.layers.Dense):
+    """`keras.layers.Dense`, which on torch adds its bias in place, without another tensor of its outputs."""
+
+    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
+        """Transforms float `(..., width)`."""
+        if keras.backend.backend() != "torch" or self.bias is None:
+            return super().call(inputs, training=training)
+        outputs = keras.ops.matmul(inputs, self.kernel)
+        outputs.add_(keras.ops.cast(self.bias, outputs.dtype))
+        return outputs if self.activation is None else self.activation(outputs)
+
+    def quantize(self, mode: str | None = None, type_check: bool = True, config: Any = None) -> None:
+        """Quantizes the kernel, as `keras.layers.Dense`, which refuses subclasses, as their calls may be others."""
+        super().quantize(mode, type_check=False, config=config)
+
+
 def dense(units: int, initializer_range: float, *, name: str = "dense", **kwargs: Any) -> keras.layers.Dense:
     """A new `keras.layers.Dense` whose kernel has a truncated normal distribution.
 
@@ -77,7 +93,7 @@ def dense(units: int, initializer_range: float, *, name: str = "dense", **kwargs
     Returns:
         The layer, not built yet.
     """
-    return keras.layers.Dense(units, kernel_initializer=truncated_normal(initializer_range), name=name, **kwargs)
+    return _Dense(units, kernel_initializer=truncated_normal(initializer_range), name=name, **kwargs)
 
 
 class DenseLayer(keras.layers.Layer):

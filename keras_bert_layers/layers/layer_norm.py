@@ -35,7 +35,8 @@ class LayerNorm(keras.layers.LayerNormalization):
     def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         """Normalizes float `(..., width)`."""
         if not _can_be_one(inputs):
-            return self._step_by_step(inputs, self.gamma, self.beta)
+            normalize = self._on_torch if keras.backend.backend() == "torch" else self._step_by_step
+            return normalize(inputs, self.gamma, self.beta)
         if training:
             return self._in_one_operation(inputs, self.gamma, self.beta)
         # The weights are read before `tf.cond`: a conditional that reads variables has side effects to TensorFlow,
@@ -54,6 +55,14 @@ class LayerNorm(keras.layers.LayerNormalization):
         scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon)
         normalized = centred * (scale * ops.cast(gamma, hidden.dtype))
         return ops.cast(_plus(normalized, beta), self.compute_dtype)
+
+    def _on_torch(self, inputs: Tensor, gamma: Any, beta: Any) -> Any:
+        import torch
+
+        hidden = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
+        gamma, beta = (None if each is None else ops.cast(each, hidden.dtype) for each in (gamma, beta))
+        normalized = torch.nn.functional.layer_norm(hidden, hidden.shape[-1:], gamma, beta, self.epsilon)
+        return ops.cast(normalized, self.compute_dtype)
 
     def _in_one_operation(self, inputs: Tensor, gamma: Any, beta: Any) -> Any:
         # Half precision is not cast first: the operation sums in float32, and is not fused after a cast.

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -87,11 +89,18 @@ def test_even_batches_have_little_padding():
         num_computed = [len(rows) * max(lengths[rows]) for rows in batches]
         assert max(num_computed) <= 2048
         shares[even] = lengths.sum() / sum(num_computed)
-        if even:
-            assert all(
-                rows[-1] in batches[-1] or count >= 512 for rows, count in zip(batches, num_computed, strict=True)
-            )
     assert shares[False] < 0.93 < 0.95 < shares[True]
+
+
+def test_even_batches_cost_least():
+    lengths = np.array([90, 80, 80, 50, 12, 11, 11, 10, 2, 2])
+    splits = itertools.chain.from_iterable(itertools.combinations(range(1, 10), size) for size in range(10))
+    costs = [
+        sum((end - start) * lengths[start] + length_batches._STEP for start, end in itertools.pairwise([0, *split, 10]))
+        for split in splits
+    ]
+    batches = list(plan(lengths, width=int, max_rows=None, max_tokens=2048, even=True))
+    assert sum(len(rows) * lengths[rows[0]] + length_batches._STEP for rows in batches) == min(costs)
 
 
 def test_default_budget_suits_the_device(monkeypatch):
