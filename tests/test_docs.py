@@ -79,9 +79,8 @@ def readers_folder(tmp_path, monkeypatch):
 
 
 RUN_ELSEWHERE = {
-    # By tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
-    "docs/guides/other-runtimes.md",
-    # By tests/export/onnx/test_guide.py, because half of it runs in a process without TensorFlow.
+    # By tests/export/onnx/test_guide.py, because a block runs in a process without TensorFlow; from its heading on ids on
+    # by tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
     "docs/guides/onnx.md",
     # By tests/tasks/training/test_distributed.py, on JAX.
     "docs/guides/several-machines.md",
