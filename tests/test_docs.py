@@ -79,8 +79,8 @@ def readers_folder(tmp_path, monkeypatch):
 
 
 RUN_ELSEWHERE = {
-    # By tests/export/onnx/test_guide.py, because a block runs in a process without TensorFlow; from its heading on ids on
-    # by tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
+    # By tests/export/onnx/test_guide.py, because a block runs in a process without TensorFlow, and its part on ids by
+    # tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
     "docs/guides/onnx.md",
     # By tests/tasks/training/test_distributed.py, on JAX.
     "docs/guides/several-machines.md",
@@ -325,6 +325,7 @@ SEARCHED = {
     "NER": "guides/find-entities.md",
     "EarlyStopping": "guides/callbacks.md",
     "checkpoints": "guides/callbacks.md",
+    "Resume training": "guides/callbacks.md",
     "LoRA": "guides/freezing-and-lora.md",
     "Batch size": "guides/large-data.md",
     "embeddings": "guides/embed-sentences.md",
