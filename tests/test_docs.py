@@ -341,6 +341,7 @@ SEARCHED = {
     "Class imbalance": "guides/classify.md",
     "Few-shot": "guides/few-labels.md",
     "Zero-shot": "guides/few-labels.md",
+    "little data": "guides/few-labels.md",
     "wrong labels": "guides/wrong-labels.md",
     "Reduced precision": "tutorials/fast-and-small.md",
     "Other architectures": "guides/load-a-checkpoint.md",
