@@ -342,6 +342,7 @@ SEARCHED = {
     "Few-shot": "guides/few-labels.md",
     "Zero-shot": "guides/few-labels.md",
     "little data": "guides/few-labels.md",
+    "Data for pretraining": "guides/pretrain.md",
     "wrong labels": "guides/wrong-labels.md",
     "Reduced precision": "tutorials/fast-and-small.md",
     "Other architectures": "guides/load-a-checkpoint.md",
