@@ -343,6 +343,7 @@ SEARCHED = {
     "Zero-shot": "guides/few-labels.md",
     "little data": "guides/few-labels.md",
     "Data for pretraining": "guides/pretrain.md",
+    "vocabulary": "guides/tokenize-exactly.md",
     "wrong labels": "guides/wrong-labels.md",
     "Reduced precision": "tutorials/fast-and-small.md",
     "Other architectures": "guides/load-a-checkpoint.md",
