@@ -330,6 +330,7 @@ SEARCHED = {
     "LoRA": "guides/freezing-and-lora.md",
     "Batch size": "guides/large-data.md",
     "embeddings": "guides/embed-sentences.md",
+    "Static embeddings": "guides/embed-sentences.md",
     "Fine-tune": "tutorials/sentiment.md",
     "checkpoint": "guides/load-a-checkpoint.md",
     "Batch inference": "guides/large-data.md",
