@@ -57,7 +57,7 @@ APART = ("tests/checkpoints/families/test_families.py", "tests/test_docs.py", "t
 # What takes minutes, or half a minute in the default run, the longest first; the rest goes by the number of tests.
 LONGEST_PAGES = (
     *("tutorials/masked-words", "tutorials/question-answering", "tutorials/similarity-and-search"),
-    *("tutorials/fast-and-small", "tutorials/entities", "tutorials/serving", "guides/static-embeddings"),
+    *("tutorials/fast-and-small", "tutorials/entities", "tutorials/serving", "guides/embed-sentences"),
     *("guides/explain-answers", "guides/wrong-labels", "tutorials/sentiment", "guides/custom-training"),
 )
 LONGEST = (

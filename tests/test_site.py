@@ -29,7 +29,7 @@ PAGES = (
     "index.html",
     "tutorials/bert-in-an-hour.html",
     "guides/embed-sentences.html",
-    "guides/demo.html",
+    "guides/serve.html",
     "reference/tasks/BertClassifier.html",
     "reference/tasks.html",
     "benchmarks/index.html",

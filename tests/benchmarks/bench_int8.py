@@ -10,7 +10,7 @@ of a complete model in int8 by `_QuantizedMatMul`, the one kernel that is faster
 all-MiniLM-L6-v2, and the labels of a classifier that `bench_precision.py` trained.
 
 Weights are quantised symmetrically, to one scale per column (`channel`) or per matrix (`tensor`); activations at every
-call to one scale per batch, as the kernel requires. The figures in docs/decisions/0012 were measured with this.
+call to one scale per batch, as the kernel requires. The figures in docs/decisions/0063 were measured with this.
 """
 
 from __future__ import annotations

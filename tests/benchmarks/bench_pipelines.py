@@ -118,7 +118,7 @@ def actors(texts: list[str], encoder: str, output: Path, *, fails: bool) -> None
     write = line_of  # a closure's variable is sent with the class; this module is not
 
     class Embedder:
-        """The class of docs/guides/beam-and-ray.md, which ends its process once."""
+        """The class of docs/guides/beam-ray-spark.md, which ends its process once."""
 
         def __init__(self, path: str):
             import keras_bert_layers as kbl

@@ -1,4 +1,4 @@
-"""Little data: what each part of docs/guides/little-data.md adds to fine-tuning all-MiniLM-L6-v2, over several seeds.
+"""Little data: what each part of docs/guides/few-labels.md adds to fine-tuning all-MiniLM-L6-v2, over several seeds.
 
     python tests/benchmarks/little_data.py --data ../shared/data/glue --blocks 4 --save runs.jsonl
     python tests/benchmarks/little_data.py --table runs.jsonl

@@ -26,7 +26,8 @@ def commands(tmp_path):
     # The whole environment: a Python whose folder alone is linked does not find its packages.
     (tmp_path / "serving-env").symlink_to(sys.prefix, target_is_directory=True)
     (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
-    blocks = [match.groups() for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
+    page = PAGE.read_text(encoding="utf-8").partition("\n## Try models in a browser\n")[0]
+    blocks = [match.groups() for match in BLOCK.finditer(page)]
     blocks = [(re.sub(r"^(python3 -m venv|\S*/pip) .*\n", "", body, flags=re.MULTILINE), out) for body, out in blocks]
     return [(body, out) for body, out in blocks if "docker" not in body]
 
