@@ -86,6 +86,8 @@ def with_progress(rows: Iterable[Any], total: int, verbose: str | int) -> Iterat
 # what a block computes no longer fits the processor's cache, and each large tensor gets new memory from the system. An
 # accelerator needs more at once.
 TOKENS_ON_CPU = 2048
+# JAX computes rows in powers of 2: fewer tokens leave less padding. Sentences take 0.9 of the time.
+TOKENS_ON_CPU_IN_JAX = 1024
 TOKENS_ON_ACCELERATOR = 65536
 # Where padding is computed and shapes cost nothing: what starting a step costs, in tokens of all-MiniLM-L6-v2 on torch.
 _STEP = 64
@@ -221,7 +223,8 @@ def default_max_tokens() -> int:
         has_accelerator = torch.cuda.is_available()
     else:
         has_accelerator = any(not name.startswith("cpu") for name in keras.distribution.list_devices())
-    return TOKENS_ON_ACCELERATOR if has_accelerator else TOKENS_ON_CPU
+    on_cpu = TOKENS_ON_CPU_IN_JAX if keras.backend.backend() == "jax" else TOKENS_ON_CPU
+    return TOKENS_ON_ACCELERATOR if has_accelerator else on_cpu
 
 
 def _fetched(outputs: Outputs, num_rows: int) -> Any:
