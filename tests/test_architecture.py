@@ -320,7 +320,7 @@ NAMED_TUPLES_OWN = {"_replace", "_asdict", "_exit", "_repr_html_"}
 KERAS_OWN = {
     "_flatten_layers", "_run_through_graph", "_kernel", "_loss_tracker", "_initial_epoch", "_registry",
     "_get_variable_index", "_momentums", "_velocities", "_variables", "_trainable_variables",
-    "_trainable_variables_indices", "_iterations", "_untrack_variable", "_tracker",
+    "_trainable_variables_indices", "_iterations", "_untrack_variable", "_tracker", "_nodes_by_depth", "_keras_history",
 }  # fmt: skip
 
 
