@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import keras_bert_layers as kbl
-from keras_bert_layers._internal.lazy import OTHER_LIBRARIES
+from keras_bert_layers._internal.other_libraries import NAMES
 
 HEAVY = ("keras", "tensorflow", "tensorflow_text", "keras_nlp", "keras_hub", "torch", "jax")
 REGISTERED = [f"keras_bert_layers>Bert{name}" for name in ("Backbone", "Classifier", "Preprocessor", "Tokenizer")]
@@ -184,7 +184,7 @@ def test_unknown_name_is_an_attribute_error():
 @pytest.mark.parametrize(
     ("package", "name", "near"),
     [(kbl, "BertClasifier", "BertClassifier"), (kbl, "load_taks", "load_task"), (kbl.layers, "Poler", "Pooler")]
-    + [(kbl, *names) for names in OTHER_LIBRARIES.items()],
+    + [(kbl, *names) for names in NAMES.items()],
 )
 def test_a_misspelled_name_names_the_right_one(package, name, near):
     with pytest.raises(AttributeError, match=f"no attribute '{name}'. Did you mean `{near}`\\?") as error:

@@ -8,32 +8,9 @@ import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from keras_bert_layers._internal.other_libraries import ARGUMENTS, FIELDS, WAYS
+
 Class = TypeVar("Class", bound=type)
-
-# Keys of a `config.json` of transformers -> fields of `BertConfig`, in the order in which they are written.
-TRANSFORMERS_NAMES = {
-    "vocab_size": "vocabulary_size",
-    "hidden_size": "hidden_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_dim",
-    "hidden_act": "activation",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "initializer_range": "initializer_range",
-    "embedding_size": "embedding_dim",
-    "layer_norm_eps": "layer_norm_epsilon",
-}
-
-
-# Arguments of other libraries -> ours, and what to write where there is none.
-_OTHER_NAMES = {"num_labels": "num_classes", "n_classes": "num_classes", "labels": "y", "texts": "x", "sentences": "x"}
-_OTHER_WAYS = {
-    "learning_rate": "Give `optimizer=keras_bert_layers.optimizers.adamw(learning_rate)`.",
-    **dict.fromkeys(("question", "context"), "Give both as `x=(question, context)`."),
-}
 
 
 class _Unavailable:
@@ -67,11 +44,9 @@ def check_keywords(owner: str, function: Callable[..., Any], given: Mapping[str,
     known = inspect.signature(function).parameters
     has_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for name in () if has_any else given.keys() - known.keys():
-        other = _OTHER_NAMES.get(name)
+        other = ARGUMENTS.get(name)
         close = [other] if other in known else difflib.get_close_matches(name, list(known), n=1)
-        cure = _OTHER_WAYS.get(name) or (
-            f"Did you mean `{close[0]}`?" if close else f"It has {', '.join(list(known)[1:])}."
-        )
+        cure = WAYS.get(name) or (f"Did you mean `{close[0]}`?" if close else f"It has {', '.join(list(known)[1:])}.")
         rule = f"must be an argument of `{function.__name__}`, which has none of this name"
         raise TypeError(f"`{owner}`: `{name}` {rule}. Received: {name}={reprlib.repr(given[name])}. {cure}")
 
@@ -105,7 +80,7 @@ def hint_transformers_names(cls: Class) -> Class:
 
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **values: Any) -> None:
-        unknown = {name: TRANSFORMERS_NAMES.get(name) for name in values if name not in known}
+        unknown = {name: FIELDS.get(name) for name in values if name not in known}
         if unknown:
             hints = [f"{name} (here {our!r})" if our else name for name, our in unknown.items()]
             raise TypeError(

@@ -13,19 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-# Names of transformers, sentence-transformers, KerasHub and Keras -> what is here instead.
-OTHER_LIBRARIES = {
-    "AutoModel": "load_backbone",
-    "AutoTokenizer": "load_tokenizer",
-    "BertForSequenceClassification": "BertClassifier",
-    "BertModel": "BertBackbone",
-    "BertTextClassifier": "BertClassifier",
-    "CrossEncoder": "BertCrossEncoder",
-    "SentenceTransformer": "BertSentenceEncoder",
-    "load_model": "load_task",
-}
-# The relatives of BERT in the names of transformers' classes: `RobertaClassifier` is another name of `BertClassifier`.
-RELATIVES = ("DistilBert", "Electra", "XLMRoberta", "Roberta", "Camembert", "MPNet", "ModernBert")
+from keras_bert_layers._internal.other_libraries import NAMES, RELATIVES
 
 # What stands for TensorFlow where it is not installed.
 SUBSTITUTE = "keras_bert_layers._internal.numpy_tensorflow"
@@ -130,7 +118,7 @@ class _LazyPackage(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != own:
                 raise
-        near = [OTHER_LIBRARIES.get(_name_of_bert(name) or name, "")]
+        near = [NAMES.get(_name_of_bert(name) or name, "")]
         near = near if near[0] else difflib.get_close_matches(name, dir(self), n=1)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         # Without an object, as Python would add a second hint; its own does not reach notebooks.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks, keys
-from keras_bert_layers._internal.hints import TRANSFORMERS_NAMES
+from keras_bert_layers._internal.other_libraries import FIELDS
 from keras_bert_layers.checkpoints.huggingface.families.family import READER
 from keras_bert_layers.checkpoints.huggingface.families.table import checked_family, family_of, stated_family
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN
@@ -29,7 +29,7 @@ _ACTIVATIONS = {
 _WRITTEN_ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_new", **{name: name for name in _SAME_NAME}}
 
 # Google's files have these keys too.
-SHARED_NAMES = {key: name for key, name in TRANSFORMERS_NAMES.items() if key != "layer_norm_eps"}
+SHARED_NAMES = {key: name for key, name in FIELDS.items() if key != "layer_norm_eps"}
 # These keys have no default: a wrong head count, for example, fits every weight and gives wrong outputs.
 _REQUIRED = list(SHARED_NAMES)[:8]
 
@@ -123,7 +123,7 @@ def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) 
         cure = "A config does not hold its other parts. `load_backbone(source)` has both, as `config` and `parts`."
         raise ValueError(checks.message(READER, "model_type", "have BERT's own parts", values["model_type"], cure))
     unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
-    known = {*TRANSFORMERS_NAMES, *_ONLY, *_IGNORED}
+    known = {*FIELDS, *_ONLY, *_IGNORED}
     if strict:
         keys.check_known(READER, unknown, known)
     if unknown:
@@ -152,7 +152,7 @@ def config_to_huggingface(config: BertConfig, parts: EncoderParts | None = None)
         ('gelu', True)
     """
     checks.one_of("config_to_huggingface", "config.activation", config.activation, list(_WRITTEN_ACTIVATIONS))
-    values = {key: getattr(config, name) for key, name in TRANSFORMERS_NAMES.items()}
+    values = {key: getattr(config, name) for key, name in FIELDS.items()}
     values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
     family = family_of(config, parts)
     if family.pooler_key:
@@ -176,7 +176,7 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
             stacklevel=2,
         )
     return {
-        **named_fields(READER, bert_values, TRANSFORMERS_NAMES, _ACTIVATIONS),
+        **named_fields(READER, bert_values, FIELDS, _ACTIVATIONS),
         "position_offset": family.position_offset(READER, values),
         "pooler_activation": _ACTIVATIONS[pooler] if family.pooler_key else family.pooler_activation,
     }
@@ -191,7 +191,7 @@ def ignored_keys(values: Mapping[str, Any]) -> dict[str, str]:
     """
     family = stated_family(values)
     bert_values = values if family is None else family.bert_values(READER, values)
-    others = [key for key in bert_values if key not in {*TRANSFORMERS_NAMES, *_ONLY, *_IGNORED}]
+    others = [key for key in bert_values if key not in {*FIELDS, *_ONLY, *_IGNORED}]
     return {key: _reason(str(key)) for key in others}
 
 

@@ -5,7 +5,7 @@ import pytest
 from config_values import EXPECTED, GOOGLE, HUGGINGFACE, SIZES
 
 from keras_bert_layers import checkpoints
-from keras_bert_layers._internal.hints import TRANSFORMERS_NAMES
+from keras_bert_layers._internal.other_libraries import FIELDS
 from keras_bert_layers.checkpoints import (
     config_from_google,
     config_from_huggingface,
@@ -255,7 +255,7 @@ def test_every_key_that_transformers_writes_is_known():
     assert config_from_huggingface(values).vocabulary_size == 30522
 
 
-@pytest.mark.parametrize(("key", "name"), TRANSFORMERS_NAMES.items())
+@pytest.mark.parametrize(("key", "name"), FIELDS.items())
 def test_the_hints_of_bert_config_are_the_names_that_are_read(key, name):
     changed = {"hidden_act": "relu", "hidden_size": 24, "num_attention_heads": 6}
     value = changed.get(key, 0.5 if key.endswith(("_prob", "_range", "_eps")) else 7)
