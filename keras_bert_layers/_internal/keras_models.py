@@ -43,6 +43,13 @@ def run_through_graph(model: keras.Model, inputs: Ids, **functions: Any) -> Any:
     return model.output
 
 
+class Graph(keras.Model):
+    """A functional model that runs through the graph of a task as the task does."""
+
+    def _run_through_graph(self, inputs: Ids, **functions: Any) -> Any:
+        return run_through_graph(self, inputs, **functions)
+
+
 def _refuse_what_is_lost(model: keras.Model, inputs: Ids, operation_fn: Callable[..., Any], call_fn: Any) -> None:
     """ValueError where the arguments of `clone_model` ask for a model that a config does not describe."""
     histories = (getattr(tensor, "_keras_history", None) for tensor in keras.tree.flatten(inputs))

@@ -40,7 +40,6 @@ from _products import seconds_of_products
 
 BATCH, LENGTH, STEPS, RATE = 8, 128, 30, 2e-5
 SIZES, PART = (64, 512, 4096), 64
-SEEDS = (0, 1, 2)
 ROWS, PAIRS = "rows", "pairs"
 #: Loss -> its data, and how sentence-transformers makes it.
 LOSSES = {
@@ -317,11 +316,11 @@ def compare_memory(data: Path) -> None:
             print(f"| {size} | {part or 'all'} | {found['mb']:.0f} | {times} | {difference} |", flush=True)
 
 
-def compare_ranking(peer: str, data: Path) -> None:
+def compare_ranking(peer: str, data: Path, seeds: list[int]) -> None:
     """Prints a row for each seed."""
     print("| seed | ours | sentence-transformers |")
     print("|--:|--:|--:|")
-    for seed in SEEDS:
+    for seed in seeds:
         ours = answer(sys.executable, "our_ranking", str(seed), data)
         asked, vectors = map(np.array, answer(peer, "their_ranking", str(seed), data)["vectors"])
         _, evaluator = ranking_data(data, seed)
@@ -337,6 +336,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder of `retrieval` and `glue`")
     parser.add_argument("--peer", default=sys.executable, help="the Python with sentence-transformers")
     parser.add_argument("--losses", nargs="+", choices=LOSSES, default=list(LOSSES), help="of `steps`")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of `ranking`")
     parser.add_argument("--worker", choices=WORKERS, help="of `worker`")
     parser.add_argument("--case", help="of `worker`")
     options = parser.parse_args()
@@ -347,7 +347,7 @@ def main() -> None:
     elif options.part == "memory":
         compare_memory(options.data)
     else:
-        compare_ranking(options.peer, options.data)
+        compare_ranking(options.peer, options.data, options.seeds)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
-from keras_bert_layers._internal.keras_models import all_layers
+from keras_bert_layers._internal.keras_models import Graph, all_layers
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.data.pretraining.row_source import RowSource
@@ -182,7 +182,7 @@ class Trainer:
             return {name: in_mini_batches(self._task.predictor.part(name), ids[name], size) for name in ids}
         if self._vectors is None:
             task: Any = self._task
-            self._vectors = keras.Model(task.input, task.output)
+            self._vectors = Graph(task.input, task.output)
         return in_mini_batches(self._vectors, ids, size)
 
     @_traced_again_after_errors
