@@ -28,7 +28,9 @@ def run_through_graph(run: Callable[..., Any], model: keras.Model, inputs: Any, 
     if keras.backend.backend() != "torch" or any(keras.backend.is_keras_tensor(x) for x in keras.tree.flatten(inputs)):
         return run(model, inputs, **functions)
     places = (_read_now.get() or {}).get(id(model), ())
-    own = vars(model).get("_read_outputs") or vars(model).setdefault("_read_outputs", _Graphs(model, run))
+    own = vars(model).get("_read_outputs")
+    if own is None or own.owner != id(model):
+        own = vars(model)["_read_outputs"] = _Graphs(model, run)
     token = _read_now.set(own.read)
     try:
         if len(places) in (0, len(model.outputs)):
@@ -45,12 +47,14 @@ class _Graphs:
     """What is known of a model's graph, in an attribute that Keras neither tracks nor saves.
 
     Attributes:
+        owner: the `id` of the model, which is another one in a copy.
         read: the places of the outputs of each inner model, by its `id`, that the model reads; none where an inner
             model, which does not run through here, may read others.
         graphs: the graph of some of the model's outputs, by their places.
     """
 
     def __init__(self, model: keras.Model, run: Callable[..., Any]):
+        self.owner = id(model)
         found: dict[int, set[int]] = {}
         nodes = [node for nodes in model._nodes_by_depth.values() for node in nodes]
         for tensor in [*model.outputs, *(tensor for node in nodes for tensor in node.input_tensors)]:
