@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "keras_bert_layers"
 # These are the model, which has a section of its own.
 MODEL = ("layers/", "backbone.py")
-# Called by tf.data, where no profiler looks.
-IN_ANOTHER_THREAD = {"preprocessing/masking/random_numbers.py"}
+# tf.data calls the one, where no profiler looks; the other is entered at the first use of a name of TensorFlow.
+NOT_ALWAYS_SEEN = {"preprocessing/masking/random_numbers.py", "_internal/lazy.py"}
 
 
 @pytest.fixture
@@ -51,5 +51,6 @@ def test_the_page_names_the_files_that_fit_enters(classifier):
     named = {path for path in re.findall(r"`([\w/]+\.py)`", section) if not path.startswith(MODEL)}
     texts, labels = ["A fine film", "dull"] * 2, ["good", "bad"] * 2
     found = {path for path in entered(lambda: classifier.fit(texts, labels, verbose=0)) if not path.startswith(MODEL)}
-    assert named - IN_ANOTHER_THREAD == found, "\n".join(sorted(found ^ named))
+    found |= NOT_ALWAYS_SEEN
+    assert named == found, "\n".join(sorted(found ^ named))
     assert f"{len(found)} files" in section
