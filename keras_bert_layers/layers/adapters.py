@@ -102,7 +102,7 @@ def _with_adapter(layer: keras.layers.Dense, inputs: Tensor, training: bool | No
     """The call of a dense layer with a bank: `x W + x A B + b`, and the activation."""
     pair = layer.banks["_kernel"].pair
     if pair is None:
-        return keras.layers.Dense.call(layer, inputs, training=training)
+        return type(layer).call(layer, inputs, training=training)
     first, second = (ops.cast(matrix, layer.compute_dtype) for matrix in pair)
     outputs = ops.matmul(inputs, layer.kernel) + ops.matmul(ops.matmul(inputs, first), second)
     outputs = outputs if layer.bias is None else outputs + layer.bias

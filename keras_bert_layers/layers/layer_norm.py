@@ -24,9 +24,9 @@ class LayerNorm(keras.layers.LayerNormalization):
 
     With `center=False` there is no beta.
 
-    It computes in float32 under every dtype policy. In TensorFlow's graphs, rows `(rows, width)` are normalized as a
-    batch normalization of `rows` channels, times gamma, plus beta; oneDNN runs this form as one operation. A small
-    number of rows is normalized step by step.
+    It computes in float32 under every dtype policy, on torch by torch's own operation. In TensorFlow's graphs, rows
+    `(rows, width)` are normalized as a batch normalization of `rows` channels, times gamma, plus beta; oneDNN runs this
+    form as one operation. A small number of rows is normalized step by step.
 
     References:
         `FindMklLayerNorm` in tensorflow, core/grappler/optimizers/remapper.cc.

@@ -217,7 +217,7 @@ def standardized(scores: np.ndarray) -> np.ndarray:
 
 
 class Teacher:
-    """Scores documents by BM25 and by MiniLM's cosine, and writes both scores in front of them."""
+    """Scores documents by BM25 and by MiniLM's cosine."""
 
     def __init__(self, weights: str, documents: list[str]):
         import keras_bert_layers as kbl
@@ -241,6 +241,12 @@ def with_scores(document: str, by_words: float, by_vectors: float) -> str:
     """A document after a plus for each half deviation of BM25 above -2, and an equals sign for each of the cosine."""
     counts = (min(max(round(2 * score) + 4, 0), MOST_SIGNS) for score in (by_words, by_vectors))
     return " ".join([sign for sign, count in zip("+=", counts, strict=True) for _ in range(count)] + [document])
+
+
+def candidates_of(query: int, row: list[int], documents: list[str], known: Any) -> list[str]:
+    """The documents of a row, each after its scores for a query."""
+    by_words, by_vectors, _ = known
+    return [with_scores(documents[place], by_words[query, place], by_vectors[query, place]) for place in row]
 
 
 def best_of(scores: np.ndarray) -> dict[int, dict[int, float]]:
@@ -280,9 +286,7 @@ def training_rows(
         row = relevant + draw.sample(others, NUM_CANDIDATES - len(relevant))
         wanted = known[2][query, row] + [RELEVANT_BONUS * (document in grades[query]) for document in row]
         asked.append(queries[query])
-        candidates.append(
-            [with_scores(documents[place], known[0][query, place], known[1][query, place]) for place in row]
-        )
+        candidates.append(candidates_of(query, row, documents, known))
         y.append((wanted - wanted.min()).tolist())
     return (asked, candidates), y
 
@@ -365,10 +369,7 @@ def read_results(path: Path | None) -> dict[tuple[int, int], dict[str, list[floa
 
 def reranked(model: Any, queries: list[str], documents: list[str], best: dict[int, list[int]], known: Any) -> Any:
     """The candidates of queries with a cross-encoder's scores, the best first."""
-    candidates = [
-        [with_scores(documents[place], known[0][query, place], known[1][query, place]) for place in row]
-        for query, row in best.items()
-    ]
+    candidates = [candidates_of(query, row, documents, known) for query, row in best.items()]
     scores = model.predict(([queries[query] for query in best], candidates), verbose=0)
     found = zip(best, best.values(), scores.tolist(), strict=True)
     return {query: dict(sorted(zip(row, own, strict=True), key=lambda pair: -pair[1])) for query, row, own in found}

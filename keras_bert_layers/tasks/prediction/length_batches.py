@@ -114,19 +114,20 @@ def plan(
         The indices of a batch's rows, int `(batch,)`.
     """
     order = np.argsort(-lengths, kind="stable")
-    start, ends = 0, _even_ends(lengths[order]) if even else [len(order)]
-    while start < len(order):
-        size = len(order) if max_rows is None else max_rows
-        if max_tokens is not None:
-            size = min(size, max(1, max_tokens // width(int(lengths[order[start]]))))
-        end = min(start + size, ends[0])
-        yield order[start:end]
-        start, ends = end, ends[end == ends[0] :]
+    start = 0
+    for end in _even_ends(lengths[order]) if even else [len(order)]:
+        while start < end:
+            size = len(order) if max_rows is None else max_rows
+            if max_tokens is not None:
+                size = min(size, max(1, max_tokens // width(int(lengths[order[start]]))))
+            rows = order[start : min(start + size, end)]
+            yield rows
+            start += len(rows)
 
 
 def _even_ends(lengths: np.ndarray) -> list[int]:
     """Where batches of sorted rows, the longest first, end so that their padded tokens and steps cost least in all."""
-    ends = [*np.flatnonzero(np.diff(lengths)) + 1, len(lengths)]  # of the rows of equal length
+    ends = np.flatnonzero(np.diff(lengths, append=-1)) + 1  # of the rows of equal length
     starts, costs, cuts = np.array([0, *ends[:-1]]), np.zeros(len(ends) + 1), []
     for i, end in enumerate(ends):  # the last batch begins with the rows of one of the lengths up to this one
         tried = costs[: i + 1] + _STEP + (end - starts[: i + 1]) * lengths[starts[: i + 1]]
