@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if os.environ.get("KERAS_BACKEND") == "jax":
@@ -36,6 +37,7 @@ def pytest_sessionstart(session):
         return
     gc.set_threshold(100_000, 10, 100)
     _keep_kernels()
+    _share_origin_of_operations()
 
 
 def _keep_kernels():
@@ -50,6 +52,17 @@ def _keep_kernels():
         self._seed, self._rng = seed, random.Random(None if seed is None else int(seed))
 
     context.Context._set_global_seed = set_global_seed
+
+
+def _share_origin_of_operations():
+    """Gives all operations of graphs one stack trace, where TensorFlow walks a stack of some 150 calls for each.
+
+    An error while a graph runs then does not name the line that made the operation; no test reads it.
+    """
+    from tensorflow.python.framework import ops
+
+    stack = ops.tf_stack.extract_stack()
+    ops.tf_stack = SimpleNamespace(**{**vars(ops.tf_stack), "extract_stack": lambda stacklevel=1: stack})
 
 
 # Files whose tests share no fixture that takes long: each test goes to a free process. Other files run in one process.
