@@ -369,6 +369,35 @@ def encoder_parts(found):
     found["parts:moved"] = np.array(moved)
 
 
+def torch_products(found):
+    """A dense layer's product by either library: outputs, gradients, and the gradients of these."""
+    import torch
+
+    from keras_bert_layers.layers import products
+
+    generator = np.random.default_rng(5)
+    shapes = {"inputs": (2, 5, 12), "kernel": (12, 7), "bias": (7,), "weights": (2, 5, 7)}
+    given = {name: generator.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    found.update({f"product:{name}": values for name, values in given.items()})
+    for way in ("mkl", "onednn"):
+        products.mkl_is_slow = lambda way=way: way == "onednn"
+        inputs, kernel, bias = (torch.tensor(given[name], requires_grad=True) for name in ("inputs", "kernel", "bias"))
+        outputs = products.product(inputs, kernel, bias)
+        loss = (outputs.square() * torch.tensor(given["weights"])).sum()
+        gradients = torch.autograd.grad(loss, [inputs, kernel, bias], create_graph=True)
+        again = torch.autograd.grad(sum(each.square().sum() for each in gradients), [inputs, kernel])
+        made_by = type(products.product(inputs, kernel).grad_fn).__name__
+        values = {"outputs": outputs, "inputs": gradients[0], "kernel": gradients[1], "bias": gradients[2]}
+        values |= {"again:inputs": again[0], "again:kernel": again[1]}
+        values |= {"none": products.product(inputs[:0], kernel), "transposed": products.product(bias[None], kernel.t())}
+        found.update({f"product:{way}:{name}": value.detach().numpy() for name, value in values.items()})
+        found[f"product:{way}:made_by"] = made_by
+        kinds = {"half": inputs.bfloat16(), "one": inputs[0, 0]}
+        found[f"product:{way}:others"] = [
+            type(products.product(kind, kernel.to(kind.dtype)).grad_fn).__name__ for kind in kinds.values()
+        ]
+
+
 def main(path):
     found = {}
     backbone = backbone_outputs(found)
@@ -388,6 +417,8 @@ def main(path):
         sys.exit(f"TensorFlow was imported on the backend {backend}.")
     if backend == "jax":
         gpu_kernels(found)
+    if backend == "torch":
+        torch_products(found)
     # Last: where TensorFlow is installed, Keras itself imports it for the config of a layer.
     encoder_parts(found)
     saving(found, backbone)

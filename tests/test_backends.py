@@ -213,6 +213,33 @@ def test_on_torch_a_task_computes_only_what_it_reads_of_its_encoder(output, foun
     assert found[f"read:{output}:calls"] == (1 if found["backend"] == "torch" else 2)
 
 
+@pytest.mark.parametrize("way", ["mkl", "onednn"])
+def test_products_on_torch(way, found):
+    """Against NumPy in float64; the gradients of the gradients are of float32 sums over sums, some 1e3 large."""
+    if found["backend"] != "torch":
+        pytest.skip("other backends have one product")
+    inputs, kernel, bias, weights = (
+        found[f"product:{name}"].astype("float64") for name in ("inputs", "kernel", "bias", "weights")
+    )
+    outputs = inputs @ kernel + bias
+    of_outputs = 2 * weights * outputs
+    of_inputs, of_bias = of_outputs @ kernel.T, of_outputs.sum((0, 1))
+    of_kernel = np.einsum("bsi,bso->io", inputs, of_outputs)
+    expected = {"outputs": outputs, "inputs": of_inputs, "kernel": of_kernel, "bias": of_bias}
+    expected |= {"none": np.zeros((0, 5, 7)), "transposed": bias[None] @ kernel.T}
+    # Of |of_inputs|^2 + |of_kernel|^2 + |of_bias|^2, through `of_outputs` and directly.
+    through = 2 * (2 * of_inputs @ kernel + 2 * inputs @ of_kernel + 2 * of_bias) * weights
+    expected["again:inputs"] = through @ kernel.T + 2 * of_outputs @ of_kernel.T
+    expected["again:kernel"] = np.einsum("bsi,bso->io", inputs, through) + 2 * np.einsum(
+        "bsi,bso->io", of_inputs, of_outputs
+    )
+    for name, values in expected.items():
+        scale = max(1, np.abs(values).max(initial=0))
+        np.testing.assert_allclose(found[f"product:{way}:{name}"] / scale, values / scale, atol=EQUAL, err_msg=name)
+    assert found[f"product:{way}:made_by"].item().startswith("Product") == (way == "onednn")
+    assert not any(name.startswith("Product") for name in found[f"product:{way}:others"])
+
+
 def test_ids_out_of_range_are_loud(found):
     assert np.isnan(found["wrong:negative"]).all()
     assert np.isnan(found["wrong:large"]).all()

@@ -12,6 +12,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.layers.products import product
 
 _chosen: contextvars.ContextVar[str | None] = contextvars.ContextVar("chosen", default=None)
 _PREFIX = "adapter_"
@@ -104,8 +105,7 @@ def _with_adapter(layer: keras.layers.Dense, inputs: Tensor, training: bool | No
     if pair is None:
         return type(layer).call(layer, inputs, training=training)
     first, second = (ops.cast(matrix, layer.compute_dtype) for matrix in pair)
-    outputs = ops.matmul(inputs, layer.kernel) + ops.matmul(ops.matmul(inputs, first), second)
-    outputs = outputs if layer.bias is None else outputs + layer.bias
+    outputs = product(inputs, layer.kernel, layer.bias) + ops.matmul(ops.matmul(inputs, first), second)
     return outputs if layer.activation is None else layer.activation(outputs)
 
 

@@ -9,6 +9,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import LayerOptions, Tensor
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.layers.products import product
 
 
 def gelu_erf(inputs: Tensor) -> Any:
@@ -66,14 +67,13 @@ def activation_function(owner: str, name: str) -> Callable[[Any], Any]:
 
 
 class _Dense(keras.layers.Dense):
-    """`keras.layers.Dense`, which on torch adds its bias in place, without another tensor of its outputs."""
+    """`keras.layers.Dense`, which on torch adds its bias in place, and multiplies by `product`."""
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         """Transforms float `(..., width)`."""
-        if keras.backend.backend() != "torch" or self.bias is None:
+        if keras.backend.backend() != "torch":
             return super().call(inputs, training=training)
-        outputs = keras.ops.matmul(inputs, self.kernel)
-        outputs.add_(keras.ops.cast(self.bias, outputs.dtype))
+        outputs = product(inputs, self.kernel, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
 
     def quantize(self, mode: str | None = None, type_check: bool = True, config: Any = None) -> None:

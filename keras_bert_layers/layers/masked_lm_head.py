@@ -16,6 +16,7 @@ from keras_bert_layers.layers.dense import activation_function, dense
 from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import at_indices, of_each_token
+from keras_bert_layers.layers.products import product
 
 
 @register
@@ -131,7 +132,7 @@ class MaskedLMHead(keras.layers.Layer):
     def _logits(self, hidden: Tensor) -> Any:
         axes = ops.shape(hidden)[:-1]
         rows, matrix = self.factors(hidden)
-        logits = ops.matmul(rows, ops.transpose(matrix))
+        logits = product(rows, ops.transpose(matrix))
         return ops.reshape(ops.cast(logits, "float32") + self.bias, (*axes, matrix.shape[0]))  # [B, M, V]
 
     def factors(self, hidden: Tensor) -> tuple[Any, Any]:
