@@ -26,6 +26,7 @@ from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.local_blocks import Blocks
 from keras_bert_layers.layers.padding_free import RealTokens, RowGroups, first_of
 from keras_bert_layers.layers.positions import Positions
+from keras_bert_layers.layers.products import product
 
 # Finite, so that a row of only padding gives a mean and not NaN. It is so large that adding a score to it does not
 # change it in float32, so that no probability depends on the content of padding.
@@ -183,9 +184,9 @@ class SelfAttention(keras.layers.Layer):
             merged = self.query_key_value(hidden)
             return first_of(real, merged[..., :width]), merged[..., width:]
         kernel, bias = self.query_key_value.kernel, self.query_key_value.bias
-        query = ops.matmul(first_of(real, hidden), kernel[:, :width])  # [B, H]
-        merged = ops.matmul(hidden, kernel[:, width:])  # [B, S, 2 H] or [T, 2 H]
-        return (query, merged) if bias is None else (query + bias[:width], merged + bias[width:])
+        of_query, of_rest = (None, None) if bias is None else (bias[:width], bias[width:])
+        query = product(first_of(real, hidden), kernel[:, :width], of_query)  # [B, H]
+        return query, product(hidden, kernel[:, width:], of_rest)  # and [B, S, 2 H] or [T, 2 H]
 
     def _attend_in(self, rows: RowGroups, query: Tensor, merged: Tensor, call: _Call) -> tuple[Any, Any]:
         """The context of the real tokens `[T, H]`, or of the first tokens `[B, H]`; and the first group's scores."""
