@@ -26,7 +26,7 @@ def truncated_normal(initializer_range: float) -> keras.initializers.Initializer
     """A new initializer with the distribution of BERT's initial weights.
 
     Each weight needs its own: Keras seeds an initializer when it is made, so two weights of equal shape that share an
-    instance get equal values.
+    instance get equal values. On JAX and torch they are drawn by NumPy, and equal for equal seeds.
 
     Args:
         initializer_range: standard deviation; values further than two of them from 0 are drawn again.
@@ -39,7 +39,20 @@ def truncated_normal(initializer_range: float) -> keras.initializers.Initializer
     """
     if _are_replaced.get():
         return _ReplacedZeros()
-    return keras.initializers.TruncatedNormal(stddev=initializer_range)
+    kind = keras.initializers.TruncatedNormal if keras.backend.backend() == "tensorflow" else _DrawnByNumPy
+    return kind(stddev=initializer_range)
+
+
+class _DrawnByNumPy(keras.initializers.TruncatedNormal):
+    """The same distribution, drawn faster: JAX would compile a program for each shape, and torch inverts `erf`."""
+
+    def __call__(self, shape: Any, dtype: str | keras.DTypePolicy | None = None) -> Any:
+        """Random values of a shape and a dtype."""
+        draws = np.random.default_rng(self.seed)
+        values = draws.standard_normal(tuple(shape), np.float32)
+        while (is_far := np.abs(values) > 2).any():
+            values[is_far] = draws.standard_normal(np.count_nonzero(is_far), np.float32)
+        return keras.ops.convert_to_tensor(np.float32(self.stddev) * values, dtype)
 
 
 class _ReplacedZeros(keras.initializers.Zeros):

@@ -14,6 +14,21 @@ def test_standard_deviation_and_cut():
     assert np.abs(values).max() <= 0.6
 
 
+def test_what_numpy_draws(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    keras.utils.set_random_seed(5)
+    initializer = truncated_normal(0.3)
+    values = np.asarray(initializer((200, 99)))
+    assert abs(values.std() - 0.88 * 0.3) < 0.005
+    assert abs(values.mean()) < 0.01
+    assert 0.599 < np.abs(values).max() <= np.float32(0.6)
+    assert np.array_equal(values, initializer((200, 99))), "one instance draws the same"
+    keras.utils.set_random_seed(5)
+    assert np.array_equal(values, truncated_normal(0.3)((200, 99))), "and so does an equal seed"
+    assert not np.array_equal(values, truncated_normal(0.3)((200, 99)))
+    assert keras.backend.standardize_dtype(initializer((2, 3), "float16").dtype) == "float16"
+
+
 def test_two_instances_draw_different_values():
     assert not np.array_equal(truncated_normal(0.3)((5, 3)), truncated_normal(0.3)((5, 3)))
 

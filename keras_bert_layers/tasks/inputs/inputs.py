@@ -302,4 +302,6 @@ class Inputs:
 
 
 def _with_buckets(preprocessor: TextLayer) -> Any:
-    return type(preprocessor).from_config({**preprocessor.get_config(), "padding": "bucket"})
+    """A preprocessor that pads to few lengths, with the same tokenizer: another one would read the vocabulary again."""
+    config = {**preprocessor.get_config(), "tokenizer": preprocessor.tokenizer, "padding": "bucket"}
+    return type(preprocessor)(**config)

@@ -21,13 +21,15 @@ from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
 from keras_bert_layers.tasks.feeding.columns import as_table, filled_table
 from keras_bert_layers.tasks.prediction.length_batches import with_progress
-from keras_bert_layers.tasks.recipes.rankings import ranked
+from keras_bert_layers.tasks.recipes.rankings import ranked, ranked_rows
 from keras_bert_layers.tasks.recipes.searched_texts import Encoder, text_of, vectors_of
 from keras_bert_layers.tasks.recipes.semantic_search import nearest_rows
 from keras_bert_layers.tasks.recipes.unit_vectors import unit_vectors
 
 OWNER = "mine_negatives"
-_BLOCK = 500  # queries at a time
+_BLOCK = 4_000  # queries at a time
+_ENTRIES = 1_000_000  # candidates and right answers at a time
+_RESCORED = 500  # queries at a time with a cross-encoder, after which the progress bar moves
 _SPARE = 10  # more texts than asked for, to see which are right answers, and which are equal to the last one
 
 #: Text -> score.
@@ -248,36 +250,57 @@ def _scored(
 ) -> Iterator[tuple[str, Scores]]:
     """Each query, and the scores of its right answers and of `number` candidates, the best first."""
     places, queries = {text: row for row, text in enumerate(corpus)}, list(right)
-    for start in range(0, len(queries), _BLOCK):
-        asked = vectors[0][start : start + _BLOCK]
-        block = {
-            query: {text: float(vector @ vectors[1][places[text]]) for text in right[query]}
-            for query, vector in zip(queries[start : start + _BLOCK], asked, strict=True)
-        }
-        found = _candidates(block, asked, corpus, vectors[1], number)
-        yield from (found if rescored is None else rescored(found)).items()
+    most = number + max(map(len, right.values()))
+    size = _RESCORED if rescored else max(1, min(_BLOCK, _ENTRIES // most))
+    for start in range(0, len(queries), size):
+        names, asked = queries[start : start + size], vectors[0][start : start + size]
+        own = filled_table([[places[text] for text in right[query]] for query in names], -1, int)
+        known = np.array([places.get(query, -1) for query in names])
+        found: dict[str, Scores] = {query: {} for query in names}
+        for place, rows, scores in _candidates(asked, vectors[1], own, known, number):
+            found[names[place]] = dict(zip([corpus[row] for row in rows], scores, strict=True))
+        yield from (rescored(found) if rescored else found).items()
 
 
 def _candidates(
-    right: dict[str, Scores], asked: np.ndarray, corpus: list[str], vectors: np.ndarray, number: int
-) -> dict[str, Scores]:
-    """The scores of the right answers and of the first `number` other texts of each query, the best first."""
-    found: dict[str, Scores] = {}
-    queries, left, size = list(right), np.arange(len(right)), number + _SPARE
+    asked: np.ndarray, vectors: np.ndarray, own: np.ndarray, known: np.ndarray, number: int
+) -> Iterator[tuple[int, list[int], list[float]]]:
+    """The rows of the right answers and of the first `number` other texts of each query, the best first, and scores.
+
+    Args:
+        asked: the vectors of queries.
+        vectors: those of the corpus.
+        own: the rows of the right answers of each query, int `(queries, most)`, with -1 behind the last one.
+        known: the row of each query's own text, or -1.
+        number: how many others.
+
+    Yields:
+        The place of a query, rows and scores.
+    """
+    own_scores = np.stack([np.einsum("qd,qd->q", asked, vectors[rows]) for rows in own.T], axis=1)
+    left, size = np.arange(len(asked)), number + _SPARE
     while len(left):
-        again = []
-        nearest = nearest_rows(asked[left], vectors, size, score=np.inner)
-        for place, rows, scores in zip(left.tolist(), *(values.tolist() for values in nearest), strict=True):
-            query, texts = queries[place], [corpus[row] for row in rows]
-            own = right[query]
-            order = ranked({**own, **dict(zip(texts, scores, strict=True))}, len(own) + size)
-            others = [text for text in order if text not in own and text != query][:number]
-            found[query] = {text: order[text] for text in (*own, *others)}
-            # Texts that are equal to the last one, or too few, may be among those that were not asked for.
-            if len(rows) < len(corpus) and (len(others) < number or order[others[-1]] == order[texts[-1]]):
-                again.append(place)
-        left, size = np.array(again, int), 2 * size
-    return found
+        rows, scores = nearest_rows(asked[left], vectors, size, score=np.inner)
+        last, mine = rows[:, -1:], np.where(_are_among(own[left], rows), -1, own[left])
+        rows, scores = ranked_rows(np.hstack([rows, mine]), np.hstack([scores, own_scores[left]]))
+        is_own = _are_among(rows, own[left])
+        is_other = ~is_own & (rows >= 0) & (rows != known[left, None])
+        is_other &= np.cumsum(is_other, axis=1) <= number
+        # Texts that are equal to the last one, or too few, may be among those that were not asked for.
+        is_short = is_other.sum(axis=1) < number
+        is_short |= np.where(is_other, scores, np.inf).min(axis=1) == scores[rows == last]
+        is_short &= size < len(vectors)
+        for place in np.flatnonzero(~is_short):
+            kept = is_own[place] | is_other[place]
+            yield int(left[place]), rows[place, kept].tolist(), scores[place, kept].tolist()
+        left, size = left[is_short], 2 * size
+
+
+def _are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether each row of a query, `(queries, n)`, is among its others, `(queries, m)`; never for -1."""
+    starts = (2 + max(rows.max(), others.max())) * np.arange(len(rows))[:, None]  # each query has its own integers
+    wanted, known = starts + rows, np.sort(starts + others, axis=None)
+    return (rows >= 0) & (known[np.searchsorted(known[1:], wanted, side="right")] == wanted)
 
 
 def _rescored(cross_encoder: BertCrossEncoder, batch_size: int | None, found: dict[str, Scores]) -> dict[str, Scores]:

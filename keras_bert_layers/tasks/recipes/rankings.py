@@ -141,6 +141,39 @@ def ranked(scores: Mapping[Name, float], top_k: int) -> dict[Name, float]:
     return {document: tied[document] for document in order[:top_k]}
 
 
+def ranked_rows(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `ranked`, for the rows of many queries at once; of equal scores the lower row comes first.
+
+    Args:
+        rows: int `(queries, n)`; -1 for none, which come last.
+        scores: floats `(queries, n)`.
+
+    Returns:
+        All rows, and their scores in float64.
+
+    Raises:
+        ValueError: a score is not finite.
+
+    Examples:
+        >>> ranked_rows(np.array([[2, 1, 3, -1]]), np.array([[0.5, 0.499999, 0.7, 9.0]]))[0].tolist()
+        [[3, 1, 2, -1]]
+    """
+    is_row = rows >= 0
+    if not (is_finite := np.isfinite(scores) | ~is_row).all():
+        query = int(is_finite.all(axis=1).argmin())
+        raise ValueError(checks.message("RetrievalEvaluator", "scores", "be finite", scores[query].tolist()))
+    scores = np.where(is_row, scores.astype(np.float64), np.finfo(np.float64).min)
+    tolerance = _EQUAL * np.where(is_row, np.abs(scores), 0).max(axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    rows, scores = (np.take_along_axis(values, order, axis=1) for values in (rows, scores))
+    best = np.full(len(scores), np.inf)
+    for place, own in enumerate(scores.T):
+        scores[:, place] = best = np.where(best - own >= tolerance, own, best)
+    # Scores descend, so that rows only move among those of equal scores.
+    groups = (rows.max() + 2) * np.cumsum(scores != np.roll(scores, 1, axis=1), axis=1)
+    return np.sort(groups + rows, axis=1) - groups, scores
+
+
 def _words(text: str) -> list[str]:
     return _word_pattern().findall(text.lower())
 

@@ -16,6 +16,7 @@ from keras_bert_layers.tasks.recipes.quantized_embeddings import QuantizedEmbedd
 from keras_bert_layers.tasks.recipes.unit_vectors import unit_vectors
 
 OWNER = "semantic_search"
+_MOST_ROWS = 2**32  # a row has half of the bits of a key to sort by; see `_keys`
 Scores: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
 Vectors: TypeAlias = Tensor | QuantizedEmbeddings | SparseVectors | TokenVectors
 #: int rows of a corpus and their float32 scores, both `(queries, found)`.
@@ -58,7 +59,8 @@ def semantic_search(
         lower row comes first.
 
     Raises:
-        ValueError: vectors of other shapes, or that are not finite; a number below 1.
+        ValueError: vectors of other shapes, or that are not finite; a score that is NaN; a number below 1; a corpus of
+            more than 4,294,967,296 rows.
 
     Examples:
         >>> corpus = np.array([[1, 0], [0, 2], [3, 4]], "float32")
@@ -102,6 +104,8 @@ def nearest_rows(
     if len(corpus.shape) != 2 or corpus.shape[1] != width:
         shape = checks.Shown(f"the shape {tuple(corpus.shape)}")
         raise ValueError(checks.message(OWNER, "corpus_embeddings", f"have the shape (rows, {width})", shape))
+    if len(corpus) > _MOST_ROWS:
+        raise ValueError(checks.message(OWNER, "corpus_embeddings", f"have at most {_MOST_ROWS} rows", len(corpus)))
     if isinstance(corpus, SparseVectors | TokenVectors):
         checks.instance(OWNER, "query_embeddings", queries, type(corpus))
         size = max(1, num_asked * num_rows // max(1, len(corpus)))
@@ -110,10 +114,11 @@ def nearest_rows(
     asked = _read("query_embeddings", queries, score)
     parts = [asked[start : start + num_asked] for start in range(0, len(asked), num_asked)] or [asked]
     found = [best(np.empty((len(part), 0), np.float32), top_k) for part in parts]
+    space = np.empty(min(num_asked, len(asked)) * min(num_rows, len(corpus)), np.float32)
     for start in range(0, len(corpus), num_rows):
         block = _read("corpus_embeddings", corpus[start : start + num_rows], score)
         for number, part in enumerate(parts):
-            found[number] = best(_compared(part, block, score), top_k, start=start, before=found[number])
+            found[number] = best(_compared(part, block, score, space), top_k, start=start, before=found[number])
     return np.vstack([rows for rows, _ in found]), np.vstack([scores for _, scores in found])
 
 
@@ -121,44 +126,65 @@ def best(scores: np.ndarray, top_k: int, *, start: int = 0, before: Found | None
     """The columns of the highest scores of each query, and these scores; of equal scores the lower column first.
 
     Args:
-        scores: floats `(queries, columns)`.
+        scores: float32 `(queries, columns)`. There are at most 2**32 columns, those below `start` included.
         top_k: how many to return, at most.
         start: the number of the first column.
         before: what was returned for the columns below `start`, which is part of the result.
 
     Returns:
-        int and floats `(queries, found)`.
+        int and float32 `(queries, found)`; a score of -0 is returned as 0.
+
+    Raises:
+        ValueError: a score is NaN.
     """
     num_queries, num_columns = scores.shape
+    if np.isnan(scores.max(initial=-np.inf)):
+        cure = "Give shorter vectors, or a `score_function` that returns numbers."
+        raise ValueError(checks.message(OWNER, "scores", "be numbers", np.nan, cure))
     columns, values = before or (np.empty((num_queries, 0), np.int64), scores[:, :0])
-    if columns.shape[1] == top_k or not num_columns:
+    if (num_before := columns.shape[1]) == top_k or not num_columns:
         better = scores > values[:, -1:]
     else:
         least = max(0, num_columns - top_k)
         better = scores >= np.partition(scores, least, axis=1)[:, least, None]
     places = np.flatnonzero(better)  # a tenth of the time of `nonzero` of two axes
     queries, others = np.divmod(places, max(1, num_columns))
-    queries = np.concatenate([np.repeat(np.arange(num_queries), columns.shape[1]), queries])
-    columns = np.concatenate([columns.ravel(), start + others])
-    values = np.concatenate([values.ravel(), scores.ravel()[places]])
-    order = np.lexsort((columns, -values, queries))
-    num_found = min(top_k, start + num_columns)
-    kept = order[np.searchsorted(queries[order], np.arange(num_queries))[:, None] + np.arange(num_found)]
-    return columns[kept], values[kept]
+    counts = np.bincount(queries, minlength=num_queries)
+    keys = np.full((num_queries, num_before + counts.max(initial=0)), ~np.uint64(0))
+    keys[:, :num_before] = _keys(values, columns)
+    own = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+    keys[queries, num_before + own] = _keys(scores.ravel()[places], start + others)
+    keys.sort(axis=1)
+    keys = keys[:, : min(top_k, start + num_columns)]
+    return (keys & 0xFFFFFFFF).astype(np.int64), _flipped((keys >> 32).astype(np.uint32)).view(np.float32)
+
+
+def _keys(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Integers that ascend as scores descend, and at equal scores as columns ascend: one sort of them for both."""
+    flipped = _flipped((scores + np.float32(0)).view(np.uint32))  # -0 becomes 0
+    return flipped.astype(np.uint64) << 32 | columns.astype(np.uint64)
+
+
+def _flipped(bits: np.ndarray) -> np.ndarray:
+    """The bits of float32 as integers that ascend as the numbers descend; and of these the bits."""
+    return np.where(bits >> 31, bits, bits ^ 0x7FFFFFFF)
 
 
 def _rescored(queries: Tensor, rows: np.ndarray, vectors: Vectors, top_k: int, score: Scores | None) -> Found:
     """The best of these rows, which ascend, by other vectors of them, and their scores."""
     scores = np.empty(rows.shape, np.float32)
     for number, query in enumerate(_read("query_embeddings", queries, score)):
-        scores[number] = _compared(query[None], _read("rescore_embeddings", vectors[rows[number]], score), score)[0]
+        block = _read("rescore_embeddings", vectors[rows[number]], score)
+        scores[number] = _compared(query[None], block, score, np.empty(len(block), np.float32))[0]
     places, scores = best(scores, top_k)
     return np.take_along_axis(rows, places, axis=1), scores
 
 
-def _compared(queries: np.ndarray, rows: np.ndarray, score: Scores | None) -> np.ndarray:
-    """The scores `(queries, rows)` of vectors from `_read`."""
-    return queries @ rows.T if score is None else np.asarray(score(queries, rows), np.float32)
+def _compared(queries: np.ndarray, rows: np.ndarray, score: Scores | None, space: np.ndarray) -> np.ndarray:
+    """The scores `(queries, rows)` of vectors from `_read`; products are written to `space`, as new memory is slow."""
+    if score is None or score is np.inner:
+        return np.matmul(queries, rows.T, out=space[: len(queries) * len(rows)].reshape(len(queries), len(rows)))
+    return np.asarray(score(queries, rows), np.float32)
 
 
 def _read(argument: str, vectors: Tensor, score: Scores | None) -> np.ndarray:

@@ -17,6 +17,7 @@ from keras_bert_layers import (
 from keras_bert_layers.tasks import StaticBackbone, mine_negatives
 from keras_bert_layers.tasks.feeding.columns import as_columns
 from keras_bert_layers.tasks.recipes import mined_negatives as module
+from keras_bert_layers.tasks.recipes.rankings import ranked
 
 pytestmark = [pytest.mark.usefixtures("traces_nothing"), pytest.mark.filterwarnings("ignore:.*have no negative")]
 TOLERANCE = 1e-5  # float32 in two orders of operations
@@ -99,6 +100,27 @@ def test_all_pairs_in_numpy(vectors, static_encoder, options):
         assert np.isnan(row[len(products) :]).all()
     assert scores.dtype == np.float32
     assert scores.shape[1] == 1 + max(map(len, negatives))
+
+
+@pytest.mark.parametrize("steps", [0, 3, 40])
+@pytest.mark.parametrize("num_texts", [1, 4, 35])
+def test_one_query_at_a_time_in_plain_python(static_encoder, monkeypatch, num_texts, steps):
+    """Scores are exact: query `n` reads column `n` of a table, of which many numbers are equal, or nearly."""
+    draws, queries = np.random.default_rng(num_texts + steps), [f"q{number}" for number in range(9)]
+    scores = 0.5 + 4e-6 * draws.integers(-steps, steps + 1, (num_texts, 9)).astype(np.float32)
+    texts = [f"d{number:02}" for number in range(num_texts)]
+    take_vectors_from(dict(zip([*texts, *queries], [*scores, *np.eye(9, dtype=np.float32)], strict=True)), monkeypatch)
+    monkeypatch.setattr(module, "_BLOCK", 4)
+    monkeypatch.setattr(module, "_SPARE", 1)
+    right = [draws.choice(texts, 1 + number % 3).tolist() for number in range(9)]
+    options = {"num_negatives": 6, "range_max": 6, "verbose": 0, "return_scores": True}
+    (asked, _, negatives), found = mine_negatives(static_encoder, queries, [*texts, "q1"], right, **options)
+    for query, own, row in zip(asked, negatives, found, strict=True):
+        number = queries.index(query)
+        column = {**dict(zip(texts, scores[:, number].tolist(), strict=True)), "q1": float(number == 1)}
+        order = ranked(column, len(column))
+        assert own == [text for text in order if text not in right[number] and text != query][:6]
+        assert row[1 : 1 + len(own)].tolist() == np.float32([order[text] for text in own]).tolist()
 
 
 def random_texts(number, seed):

@@ -3,10 +3,11 @@
 import math
 import sys
 
+import numpy as np
 import pytest
 
 from keras_bert_layers.tasks import bm25_search, reciprocal_rank_fusion
-from keras_bert_layers.tasks.recipes.rankings import ranked
+from keras_bert_layers.tasks.recipes.rankings import ranked, ranked_rows
 
 DOCUMENTS = {"b": "A cat sleeps.", "a": "The cat and the dog, the dog!", "d": "It rains", "c": "a cat  SLEEPS", "e": ""}
 TOLERANCE = 1e-6
@@ -83,3 +84,23 @@ def test_equal_scores():
     assert ranked({}, 3) == {}
     with pytest.raises(ValueError, match="`scores` must be finite"):
         ranked({"a": float("nan")}, 3)
+
+
+@pytest.mark.parametrize("largest", [0.0, 0.5, -0.5, 3e38])
+def test_rows_of_many_queries_are_ranked_as_those_of_one(largest):
+    draws = np.random.default_rng(3)
+    rows = draws.permuted(np.tile(np.arange(14), (50, 1)), axis=1)
+    scores = np.float32(largest) * (1 - 4e-6 * draws.integers(0, 20, rows.shape)).astype(np.float32)
+    is_row = draws.random(rows.shape) < draws.random((50, 1))
+    found, values = ranked_rows(np.where(is_row, rows, -1), np.where(is_row, scores, np.nan))
+    for query, is_own in enumerate(is_row):
+        names = [f"{row:02}" for row in rows[query, is_own]]
+        wanted = ranked(dict(zip(names, scores[query, is_own].tolist(), strict=True)), 14)
+        count = len(wanted)
+        assert found[query].tolist() == [*map(int, wanted), *[-1] * (14 - count)]
+        assert values[query, :count].tolist() == list(wanted.values())
+
+
+def test_scores_of_rows_that_are_not_finite():
+    with pytest.raises(ValueError, match=r"`scores` must be finite. Received: scores=\[2.0, inf\]"):
+        ranked_rows(np.array([[0, -1], [3, 1]]), np.array([[1, np.nan], [2, np.inf]]))

@@ -46,6 +46,38 @@ def test_equal_scores_go_by_the_row(chunk):
     assert rows_of(found) == [[0, 2], [1, 3]]
 
 
+@pytest.mark.parametrize("chunk", [1, 5, 40, 100])
+@pytest.mark.parametrize("top_k", [1, 7, 50])
+def test_equal_negative_and_infinite_scores(chunk, top_k):
+    numbers = np.array([-0.0, 0.0, 1, 1 + 2**-23, -1, -1e-45, 1e-45, 3e38, np.inf, -np.inf], np.float32)
+    scores = np.random.default_rng(2).choice(numbers, (6, 90))
+    scores[0] = -np.inf
+    queries, corpus = (np.eye(count, 90, dtype=np.float32) for count in (6, 90))
+    found = semantic_search(
+        queries,
+        corpus,
+        top_k=top_k,
+        corpus_chunk_size=chunk,
+        score_function=lambda asked, rows: scores[np.ix_(asked.argmax(axis=1), rows.argmax(axis=1))],
+    )
+    rows = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+    assert rows_of(found) == rows.tolist()
+    assert [[row["score"] for row in own] for own in found] == np.take_along_axis(scores, rows, axis=1).tolist()
+
+
+@pytest.mark.parametrize("size", [4, 9])
+def test_scores_that_are_not_numbers(size):
+    corpus = random_vectors(9)
+    with pytest.raises(ValueError, match="`semantic_search`: `scores` must be numbers. Received: scores=nan"):
+        semantic_search(
+            corpus[:2],
+            corpus,
+            top_k=1,
+            corpus_chunk_size=size,
+            score_function=lambda queries, rows: np.where(rows[:, 0] == corpus[-1, 0], np.nan, queries @ rows.T),
+        )
+
+
 def test_tensors_one_query_and_a_score_of_ones_own():
     queries, corpus = random_vectors(1, seed=1), random_vectors(9)
     tensor = keras.ops.convert_to_tensor
@@ -102,6 +134,10 @@ def test_compared_again_with_better_vectors():
         ),
         ({"corpus_embeddings": np.ones(7)}, "`corpus_embeddings` must have the shape (rows, 7)"),
         ({"corpus_embeddings": np.full((2, 7), np.nan)}, "`corpus_embeddings` must be finite"),
+        (
+            {"corpus_embeddings": np.broadcast_to(np.float32(1), (2**32 + 1, 7))},
+            "`corpus_embeddings` must have at most 4294967296 rows. Received: corpus_embeddings=4294967297",
+        ),
         ({"query_embeddings": np.full((2, 7), np.inf)}, "`query_embeddings` must be finite"),
         ({"rescore_embeddings": np.ones((2, 7))}, "`rescore_embeddings` must have a vector for each row of the corpus"),
         ({"rescore_embeddings": np.ones((4, 7)), "rescore_multiplier": 0}, "`rescore_multiplier` must be at least 1"),
