@@ -22,6 +22,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import keras_bert_layers
@@ -89,7 +90,8 @@ RUN_ELSEWHERE = {
 }
 
 # Pages that run in graphs, as for a reader: the first page, those whose own code is traced, and the one about speed.
-# The others run eagerly: they take a few steps with each of several models.
+# The others run eagerly: they take a few steps with each of several models. What they trace all the same, TensorFlow
+# does not rewrite.
 IN_GRAPHS = {
     *("README.md", "docs/guides/encoder-variants.md", "docs/guides/write-a-task.md"),
     "docs/tutorials/fast-and-small.md",
@@ -132,22 +134,38 @@ def runs_in_graphs(page, source):
 
 
 @pytest.fixture
-def each_encoder_reads_the_vocabulary_once(monkeypatch):
-    """`distill_static` passes all 30,522 tokens to the encoder, and a page shows it twice, with the same encoder."""
+def each_encoder_reads_the_vocabulary_once(monkeypatch, tmp_path_factory):
+    """`distill_static` passes all 30,522 tokens to the encoder, and two pages show it, with the same encoder."""
     from keras_bert_layers.tasks.recipes import distill_static as module
 
-    token_vectors, known = module._token_vectors, {}
+    token_vectors, folder = module._token_vectors, tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers of this session
 
     def remembered(model, tokenizer, verbose):
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(json.dumps(tokenizer.get_config()).encode())
         for weight in model.get_weights():
             digest.update(weight)
-        key = tokenizer, digest.digest()
-        if key not in known:
-            known[key] = token_vectors(model, tokenizer)
-        return known[key]
+        path = folder / f"token_vectors_{digest.hexdigest()}.npy"
+        if not path.exists():
+            part = path.with_name(f"{path.stem}_{os.getpid()}.npy")
+            np.save(part, token_vectors(model, tokenizer))
+            part.replace(path)
+        return np.load(path)
 
     monkeypatch.setattr(module, "_token_vectors", remembered)
+
+
+@contextlib.contextmanager
+def graphs_run_as_they_are(are_kept):
+    """Within it, and if so, TensorFlow does not rewrite graphs: for a few steps that takes longer than it saves."""
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": are_kept})
+    try:
+        yield
+    finally:
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
 
 
 @pytest.mark.usefixtures("each_encoder_reads_the_vocabulary_once")
@@ -170,7 +188,11 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
     has_pictures = path in make_page_pictures.pages()
     for line, source, shown in programs(path):
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), eagerly(not runs_in_graphs(page_id(path), source)):
+        with (
+            contextlib.redirect_stdout(printed),
+            eagerly(not runs_in_graphs(page_id(path), source)),
+            graphs_run_as_they_are(page_id(path) not in IN_GRAPHS),
+        ):
             value = make_page_pictures.run(source, namespace, str(path), line)
         if has_pictures:
             assert caption(make_page_pictures.picture_of(value)) == caption(next(kept)), f"{path}, line {line}"
