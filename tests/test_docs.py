@@ -90,8 +90,7 @@ RUN_ELSEWHERE = {
 }
 
 # Pages that run in graphs, as for a reader: the first page, those whose own code is traced, and the one about speed.
-# The others run eagerly: they take a few steps with each of several models. What they trace all the same, TensorFlow
-# does not rewrite.
+# The others run eagerly: they take a few steps with each of several models.
 IN_GRAPHS = {
     *("README.md", "docs/guides/encoder-variants.md", "docs/guides/write-a-task.md"),
     "docs/tutorials/fast-and-small.md",
@@ -156,18 +155,6 @@ def each_encoder_reads_the_vocabulary_once(monkeypatch, tmp_path_factory):
     monkeypatch.setattr(module, "_token_vectors", remembered)
 
 
-@contextlib.contextmanager
-def graphs_run_as_they_are(are_kept):
-    """Within it, and if so, TensorFlow does not rewrite graphs: for a few steps that takes longer than it saves."""
-    import tensorflow as tf
-
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": are_kept})
-    try:
-        yield
-    finally:
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
-
-
 @pytest.mark.usefixtures("each_encoder_reads_the_vocabulary_once")
 # The pages say so: what they show takes no training.
 @pytest.mark.filterwarnings("ignore:.*its head, .*, is new", "ignore:.*texts with no mask")
@@ -188,11 +175,7 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
     has_pictures = path in make_page_pictures.pages()
     for line, source, shown in programs(path):
         printed = io.StringIO()
-        with (
-            contextlib.redirect_stdout(printed),
-            eagerly(not runs_in_graphs(page_id(path), source)),
-            graphs_run_as_they_are(page_id(path) not in IN_GRAPHS),
-        ):
+        with contextlib.redirect_stdout(printed), eagerly(not runs_in_graphs(page_id(path), source)):
             value = make_page_pictures.run(source, namespace, str(path), line)
         if has_pictures:
             assert caption(make_page_pictures.picture_of(value)) == caption(next(kept)), f"{path}, line {line}"
