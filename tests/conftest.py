@@ -74,6 +74,8 @@ LONGEST_PAGES = (
     *("guides/explain-answers", "guides/wrong-labels", "tutorials/sentiment", "guides/custom-training"),
 )
 LONGEST = (
+    # First, as they copy their process hundreds of times, which then holds little.
+    *("tests/test_faults.py", "tests/checkpoints/test_large_hostile_files.py"),
     "tests/test_docs.py::test_shell_commands_of_the_command_line_run",
     *(f"tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/{page}.md]" for page in LONGEST_PAGES),
     "tests/test_notebooks.py",

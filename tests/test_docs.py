@@ -22,6 +22,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import keras_bert_layers
@@ -132,20 +133,24 @@ def runs_in_graphs(page, source):
 
 
 @pytest.fixture
-def each_encoder_reads_the_vocabulary_once(monkeypatch):
-    """`distill_static` passes all 30,522 tokens to the encoder, and a page shows it twice, with the same encoder."""
+def each_encoder_reads_the_vocabulary_once(monkeypatch, tmp_path_factory):
+    """`distill_static` passes all 30,522 tokens to the encoder, and two pages show it, with the same encoder."""
     from keras_bert_layers.tasks.recipes import distill_static as module
 
-    token_vectors, known = module._token_vectors, {}
+    token_vectors, folder = module._token_vectors, tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers of this session
 
     def remembered(model, tokenizer, verbose):
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(json.dumps(tokenizer.get_config()).encode())
         for weight in model.get_weights():
             digest.update(weight)
-        key = tokenizer, digest.digest()
-        if key not in known:
-            known[key] = token_vectors(model, tokenizer)
-        return known[key]
+        path = folder / f"token_vectors_{digest.hexdigest()}.npy"
+        if not path.exists():
+            part = path.with_name(f"{path.stem}_{os.getpid()}.npy")
+            np.save(part, token_vectors(model, tokenizer))
+            part.replace(path)
+        return np.load(path)
 
     monkeypatch.setattr(module, "_token_vectors", remembered)
 

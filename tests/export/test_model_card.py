@@ -63,7 +63,8 @@ def test_hashes_of_equal_and_of_other_models(tmp_path):
 
 
 EXPORT = """
-import sys
+import gc, sys
+gc.disable()  # tracing makes millions of objects that live as long as their graph
 import keras, tensorflow as tf
 import keras_bert_layers as kbl
 from keras_bert_layers.preprocessing import SpanPreprocessor
