@@ -26,7 +26,9 @@ def make(new_backbone, preprocessor):
         keras.utils.set_random_seed(5)
         model = BertClassifier(new_backbone(), class_names=NAMES, preprocessor=preprocessor, **options)
         model.get_layer("classification_head").dense.kernel.assign(np.random.default_rng(0).normal(0, 3, (15, 3)))
-        model.get_layer("classification_head").dense.bias.assign([0, 0, -9])
+        # Each of two classes is predicted for some texts, whatever weights a backend draws first.
+        middle = np.median(model.predict(TEXTS, verbose=0), axis=0)
+        model.get_layer("classification_head").dense.bias.assign([*-middle[:2], -9])
         return model
 
     return make
