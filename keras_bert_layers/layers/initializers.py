@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras.initializers import Initializer
 
 _are_replaced = contextvars.ContextVar("_are_replaced", default=False)
 
@@ -43,6 +44,13 @@ def truncated_normal(initializer_range: float) -> keras.initializers.Initializer
     return kind(stddev=initializer_range)
 
 
+def _written_as_keras_own(initializer: type[Initializer]) -> type[Initializer]:
+    """Lets Keras write an initializer as the one of Keras that it is made of, which any program reads; a decorator."""
+    initializer.__module__, initializer.__name__ = "keras.initializers", initializer.__bases__[0].__name__
+    return initializer
+
+
+@_written_as_keras_own
 class _DrawnByNumPy(keras.initializers.TruncatedNormal):
     """The same distribution, drawn faster: JAX would compile a program for each shape, and torch inverts `erf`."""
 
@@ -55,6 +63,7 @@ class _DrawnByNumPy(keras.initializers.TruncatedNormal):
         return keras.ops.convert_to_tensor(np.float32(self.stddev) * values, dtype)
 
 
+@_written_as_keras_own
 class _ReplacedZeros(keras.initializers.Zeros):
     """Zeros that take no memory on TensorFlow, so that a model is not in memory before its weights are."""
 

@@ -103,7 +103,7 @@ class TokenConvolution(keras.layers.Layer):
         near = near if real_tokens is None else real_tokens.select(near)
         near = first_of(real_tokens, near) if first_token_only else near
         kernel = ops.convert_to_tensor(self.kernel)
-        products = product(near, ops.reshape(kernel, (-1, kernel.shape[-1]))) + self.bias
+        products = product(near, ops.reshape(kernel, (-1, kernel.shape[-1])), self.bias)
         return self.layer_norm(output + self.activate(self.dropout_layer(products)))
 
     def _near(self, padded: Tensor, texts: Tensor) -> Any:

@@ -1,10 +1,12 @@
 """Initial weights, and arrays whose memory a variable takes over."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, truncated_normal
+from keras_bert_layers.layers.initializers import aligned_zeros, replaced_weights, shared_tensor, truncated_normal
 
 
 def test_standard_deviation_and_cut():
@@ -27,6 +29,21 @@ def test_what_numpy_draws(monkeypatch):
     assert np.array_equal(values, truncated_normal(0.3)((200, 99))), "and so does an equal seed"
     assert not np.array_equal(values, truncated_normal(0.3)((200, 99)))
     assert keras.backend.standardize_dtype(initializer((2, 3), "float16").dtype) == "float16"
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_saved_layer_names_an_initializer_of_keras(is_replaced, monkeypatch, tmp_path):
+    with monkeypatch.context() as patched:
+        patched.setattr(keras.backend, "backend", lambda: "jax")
+        with replaced_weights() if is_replaced else contextlib.nullcontext():
+            layer = keras.layers.Dense(3, kernel_initializer=truncated_normal(0.3))
+    model = keras.Sequential([keras.Input((4,)), layer])
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    kind = keras.initializers.Zeros if is_replaced else keras.initializers.TruncatedNormal
+    assert type(loaded.layers[0].kernel_initializer) is kind
+    assert getattr(loaded.layers[0].kernel_initializer, "stddev", 0.3) == 0.3
+    np.testing.assert_array_equal(loaded.get_weights()[0], model.get_weights()[0])
 
 
 def test_two_instances_draw_different_values():
