@@ -39,6 +39,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few texts and rounds: does everything work?")
     parser.add_argument("--work", nargs="+", choices=list(WORKS), default=list(WORKS), help="default: all")
     parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS), help="default: both")
+    parser.add_argument("--rounds", type=int, help="of every work, however long they take; default: 3 to 7")
     parser.add_argument("--json", type=Path, help="write the raw figures there; draw_comparison.py reads them")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds glue/SST-2 and squad")
     parser.add_argument("--cores", type=int, help="run on the first so many cores alone; default: on all")
@@ -51,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
         action="append",
         default=[],
         metavar="CONTENDER=PATH",
-        help="the interpreter of a contender that has an environment of its own, such as model_garden",
+        help="the interpreter of a contender that has an environment of its own; /bin/false leaves it out",
     )
     return parser.parse_args()
 
@@ -65,7 +66,9 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     pythons = dict(entry.split("=", 1) for entry in options.python)
     crew = Crew(pythons, options.log or Path("/dev/null"))
     minilm = Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
-    session = Session(crew, QUICK if options.quick else FULL, options.data, folder, minilm)
+    plan = QUICK if options.quick else FULL
+    plan = plan.with_rounds(options.rounds) if options.rounds else plan
+    session = Session(crew, plan, options.data, folder, minilm)
     works, peaks = {}, []
     try:
         peaks += measure_peak(session)

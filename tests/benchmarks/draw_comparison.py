@@ -89,9 +89,9 @@ def draw_latency(results: list[dict[str, Any]]) -> Any:
 
 
 def draw_training(results: list[dict[str, Any]]) -> Any:
-    """Sentences per second in training."""
+    """Texts per second in training."""
     return _draw_speeds(
-        results, lambda each: f"{MODEL_NAMES[each['model']]}, batch {each['batch_size']}", "sentences/s"
+        results, lambda each: f"{MODEL_NAMES[each['model']]}, {each['texts']}, batch {each['batch_size']}", "texts/s"
     )
 
 

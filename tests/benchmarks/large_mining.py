@@ -98,7 +98,7 @@ def their_encoder(table: np.ndarray) -> Any:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(f"{weights()}/tokenizer.json")
-    tokenizer.no_truncation()
+    tokenizer.enable_truncation(254)  # ours reads 256 with the first and the last token, which are 0
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=table)], device="cpu")
 
 

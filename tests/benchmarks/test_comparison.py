@@ -5,8 +5,20 @@ from __future__ import annotations
 import pytest
 from comparison.arithmetic import Sizes, best_of, matrix_product_operations, median_ratio, quantile
 from comparison.contender_error import ContenderError
-from comparison.goals import Goal, judge
-from comparison.lines import BFLOAT16, CTRANSLATE2, FLOAT32, INT8, KERAS_HUB, ONNX, SAVED_MODEL, VECTORS, Line
+from comparison.goals import SENTENCES, Goal, judge
+from comparison.lines import (
+    BFLOAT16,
+    CTRANSLATE2,
+    FLOAT32,
+    INT8,
+    KERAS_HUB,
+    ONNX,
+    PREDICT,
+    SAVED_MODEL,
+    TORCH,
+    VECTORS,
+    Line,
+)
 from comparison.plan import QUICK
 from comparison.turns import series, take_turns
 
@@ -111,6 +123,13 @@ def test_the_share_of_the_peak_is_of_full_batches():
     full = {"model": "base", "axis": "full", "operations": 170e9, "seconds": {OURS: [1.0, 2.0, 1.0]}}
     (goal,) = judge({"growth": [full, {**full, "axis": "length"}]}, {FLOAT32: 200.0})
     assert goal.figure == pytest.approx(85.0)
+
+
+def test_training_has_a_goal_for_sentences_and_another_for_full_rows():
+    ours, torch = (f"{name}, {FLOAT32}" for name, _ in (PREDICT, TORCH))
+    result = {"texts": SENTENCES, "batch_size": 32, "seconds": {ours: [1.0], torch: [2.0]}}
+    goals = judge({"training": [result, {**result, "texts": "rows of 64 tokens"}]}, {})
+    assert [(goal.bound, goal.figure) for goal in goals] == [(1.5, 2.0), (2.2, 2.0)]
 
 
 def test_tables_hold_every_line_and_every_note():

@@ -16,6 +16,7 @@ class Plan:
         num_texts: (model, texts) -> how many of the texts.
         num_answers: answers to one text in a turn.
         num_training_texts: sentences in a turn of training.
+        full_rows: training on rows without padding; rows of a batch and tokens.
         num_starts: fresh processes of each line.
         fresh_models: the models of the fresh processes.
         num_imports: fresh processes of each import.
@@ -34,6 +35,7 @@ class Plan:
     num_texts: dict[tuple[str, str], int]
     num_answers: int
     num_training_texts: int
+    full_rows: tuple[tuple[int, int], ...]
     num_starts: int
     fresh_models: tuple[str, ...]
     num_imports: int
@@ -58,6 +60,7 @@ FULL = Plan(
     | {("base", "sst2"): 64, ("base", "squad"): 32, ("base", "reviews"): 32},
     num_answers=30,
     num_training_texts=192,
+    full_rows=((16, 64), (32, 128)),
     num_starts=2,
     fresh_models=("minilm", "base"),
     num_imports=3,
@@ -77,6 +80,7 @@ QUICK = Plan(
     | {("base", "sst2"): 8, ("base", "squad"): 2, ("base", "reviews"): 2},
     num_answers=10,
     num_training_texts=32,
+    full_rows=((4, 16),),
     num_starts=1,
     fresh_models=("minilm",),
     num_imports=1,

@@ -121,7 +121,7 @@ def _training(result: dict[str, Any]) -> Table:
         step = statistics.median(rounds) / steps
         ratio = _times(name, seconds, _ours_for(name, seconds, PREDICT))
         rows.append([name, f"{step * 1e3:.0f}", f"{result['batch_size'] / step:.1f}", ratio])
-    title = f"A training step on SST-2: {MODEL_NAMES[result['model']]}, batch {result['batch_size']}"
+    title = f"A training step on {result['texts']}: {MODEL_NAMES[result['model']]}, batch {result['batch_size']}"
     return Table(title, ["contender", "ms a step", "sentences/s", "ours is"], rows, _notes(result))
 
 
