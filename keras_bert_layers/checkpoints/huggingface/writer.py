@@ -14,7 +14,8 @@ from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_huggingface
-from keras_bert_layers.checkpoints.huggingface.families.family import Family
+from keras_bert_layers.checkpoints.huggingface.families.family import BERT, Family
+from keras_bert_layers.checkpoints.huggingface.families.roberta import ROBERTA, XLM_ROBERTA
 from keras_bert_layers.checkpoints.huggingface.families.table import family_of
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tokenizer
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
@@ -56,6 +57,8 @@ OWNER = "save_huggingface"
 # Settings of tasks that HuggingFace's files do not have, with the values that transformers uses.
 _NOT_WRITTEN: dict[str, tuple[Any, ...]] = {"threshold": (None, 0.5), "no_answer_threshold": (None,), "stride": (None,)}
 _NOT_WRITTEN |= {"aggregation": (None, "first"), "long_texts": (None,)}
+# Their config.json states it as transformers 4 does: CTranslate2 4.8 converts no other.
+_STATE_POSITIONS = (BERT, XLM_ROBERTA, ROBERTA)
 
 
 class HuggingFaceForm:
@@ -267,6 +270,7 @@ def _config_values(written: WrittenModel, form: HuggingFaceForm) -> dict[str, An
         **config_to_huggingface(written.config, written.backbone.parts),
         "dtype": "float32",
         "model_type": form.family.model_types[0],
+        **({"position_embedding_type": "absolute"} if form.family in _STATE_POSITIONS else {}),
         **form.values,
     }
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NONE = -1
 
+# Texts may share rows of so many tokens, where these are fewer in all than rows as wide as the longest text.
+_SHARED = 128
 # Added to the scores of tokens that are hidden.
 FAR = np.float32(-1e30)
 
@@ -148,12 +150,15 @@ def packed(rows: Rows, offset: int) -> PackedRows:
         return found if rows.segments is None else [*found, rows.segments]
 
     def several() -> list[Tensor]:
-        begins, num_rows = row_places(rows.num_tokens.cast(INT64), width)
+        lengths, wide = rows.num_tokens.cast(INT64), width * (graph.constant(_SHARED) // width).maximum(1)
+        choices = [(*row_places(lengths, each), each) for each in (wide, width)]
+        is_less = choices[0][1] * wide < choices[1][1] * width
+        begins, num_rows, room = (is_less.where(one, other) for one, other in zip(*choices, strict=True))
         is_real, place = rows.mask > 0, begins.column() + graph.range(width)  # [B, S]
-        size = num_rows * width
+        size = num_rows * room
         target = is_real.where(place, size).reshape(-1)  # what pads goes behind the end
         blank = graph.add("Expand", graph.constant(NONE), _vector(size + 1))
-        source = blank.scattered(target, graph.range(rows.ids.size())).slice(0, _vector(size)).reshape(num_rows, width)
+        source = blank.scattered(target, graph.range(rows.ids.size())).slice(0, _vector(size)).reshape(num_rows, room)
         found = source.maximum(0)
         text = (source < 0).where(NONE, found // width)  # [R, S]
         bias = text.column(2).equals(text.column(1)).where(0, graph.constant(FAR, FLOAT)).column(1)

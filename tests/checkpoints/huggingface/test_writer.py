@@ -170,6 +170,7 @@ def test_files_and_config(saved, kind):
     assert names(directory) == files
     config = (model if kind == "backbone" else model.backbone).config
     assert json.loads((directory / "config.json").read_text("utf-8")) == {
+        "position_embedding_type": "absolute",  # without it, CTranslate2 4.8.5 converts no BERT
         "architectures": [architecture],
         **config_to_huggingface(config),
         "dtype": "float32",
