@@ -159,7 +159,10 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     options = parser.parse_args()
     results = [json.loads(path.read_text(encoding="utf-8")) for path in options.figures]
-    works = {name: work for result in results for name, work in result["works"].items()}
+    works: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        for name, work in result["works"].items():
+            works.setdefault(name, []).extend(work)
     result = {**results[0], "works": works}
     options.folder.mkdir(parents=True, exist_ok=True)
     tables = as_markdown(tables_of(result, judge(works, peaks_of(result))))
