@@ -20,7 +20,7 @@ import matplotlib
 
 matplotlib.use("svg")
 
-from comparison.goals import judge
+from comparison.goals import SORTED, judge
 from comparison.report import MODEL_NAMES, TEXT_NAMES, peaks_of, tables_of
 from comparison.table import as_markdown
 from matplotlib import pyplot
@@ -75,7 +75,8 @@ def name_bars(axes: Any, names: list[str]) -> None:
 
 
 def draw_vectors(results: list[dict[str, Any]]) -> Any:
-    """Texts per second: a panel for each model and each kind of texts."""
+    """Texts per second: a panel for each model and each kind of texts, in the order of their file."""
+    results = [each for each in results if not each["texts"].endswith(SORTED)]
     return _draw_speeds(results, lambda each: f"{MODEL_NAMES[each['model']]}\n{TEXT_NAMES[each['texts']]}", "texts/s")
 
 
@@ -91,7 +92,7 @@ def draw_latency(results: list[dict[str, Any]]) -> Any:
 def draw_training(results: list[dict[str, Any]]) -> Any:
     """Texts per second in training."""
     return _draw_speeds(
-        results, lambda each: f"{MODEL_NAMES[each['model']]}, {each['texts']}, batch {each['batch_size']}", "texts/s"
+        results, lambda each: f"{MODEL_NAMES[each['model']]}\n{each['texts']}, batch {each['batch_size']}", "texts/s"
     )
 
 
