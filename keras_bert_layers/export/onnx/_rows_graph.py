@@ -49,13 +49,13 @@ class Rows(NamedTuple):
 
 
 class PackedRows(NamedTuple):
-    """R rows of width S that hold one long text, or several short ones side by side: little of them is padding.
+    """R rows of width W that hold one long text, or several short ones side by side: little of them is padding.
 
     Attributes:
-        ids: int64 `[R, S]`.
-        segments: int32 `[R, S]`; None if all are 0.
-        positions: int32 `[R, S]`, those of each token in its own text.
-        bias: float32 `[R, 1, S, S]`, what hides the other texts of a row from a token.
+        ids: int64 `[R, W]`.
+        segments: int32 `[R, W]`; None if all are 0.
+        positions: int32 `[R, W]`, those of each token in its own text.
+        bias: float32 `[R, 1, W, W]`, what hides the other texts of a row from a token.
         places: int64 `[B, S]`, where each token of each text is in the rows one after the other.
     """
 
@@ -66,7 +66,7 @@ class PackedRows(NamedTuple):
     places: Tensor
 
     def unpacked(self, hidden: Tensor, width: int) -> Tensor:
-        """What belongs to the tokens of each text `[B, S, H]`, of `[R, S, H]`."""
+        """What belongs to the tokens of each text `[B, S, H]`, of `[R, W, H]`."""
         return hidden.reshape(-1, width).take(self.places)
 
 
@@ -160,7 +160,7 @@ def packed(rows: Rows, offset: int) -> PackedRows:
         blank = graph.add("Expand", graph.constant(NONE), _vector(size + 1))
         source = blank.scattered(target, graph.range(rows.ids.size())).slice(0, _vector(size)).reshape(num_rows, room)
         found = source.maximum(0)
-        text = (source < 0).where(NONE, found // width)  # [R, S]
+        text = (source < 0).where(NONE, found // width)  # [R, W]
         bias = text.column(2).equals(text.column(1)).where(0, graph.constant(FAR, FLOAT)).column(1)
         own = positions.reshape(-1).take(found) if offset else (found - found // width * width).cast(INT32)
         result = [rows.ids.reshape(-1).take(found), own, bias, is_real.where(place, 0)]
