@@ -1,4 +1,4 @@
-"""ModernBERT, NomicBERT, GTE, ALBERT or DeBERTa beside sentence-transformers on the CPU: mixed lengths, long texts.
+"""ModernBERT, RoBERTa or another family beside sentence-transformers on the CPU: mixed lengths, long texts.
 
     python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--family gte] [--rounds 5] [--texts 64]
 
@@ -6,8 +6,8 @@ Both read the same directory: a sentence encoder of these sizes with random weig
 learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns in one
 process, after a check that their vectors are equal; sentence-transformers runs with sdpa, which its DeBERTa does not
 have, at the best of three sizes of a batch. Beside them stand the matrix products of the dense layers alone, with the
-same tokens: the bound of a program in float32. The long texts, of up to 8,192 tokens, are measured in a process each,
-after a short one; memory is the peak above what was held then. ALBERT and DeBERTa read no long texts. Linux only.
+same tokens: the bound of a program in float32. Texts of 256 to 8,192 tokens are measured in a process each, after a
+short one; memory is the peak above what was held then. ALBERT, DeBERTa and RoBERTa read 512. Linux only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from _products import seconds_of_products
 from bench_long_texts import MEBIBYTE, SHORT, _memory
 
-BATCHES, LENGTHS, ALL = (1, 8, 32), (1024, 2048, 4096, 8192), 8192
+BATCHES, LENGTHS, ALL = (1, 8, 32), (256, 512, 1024, 2048, 4096, 8192), 8192
 NUM_TOKENS, TOLERANCE = 20_000, 2e-5
 
 
@@ -162,33 +162,63 @@ def write_deberta(articles: list[str], directory: Path) -> None:
     kbl.save_huggingface(encoder, directory)
 
 
-def write_encoder(articles: list[str], directory: Path) -> None:
-    """A directory of sentence-transformers, of the sizes of ModernBERT-base."""
-    import keras
+def byte_pair_tokenizer(articles: list[str], roles: dict[str, str], num_separators: int, **settings: Any) -> Any:
+    """A `BytePairTokenizer` learnt of the articles, whose first tokens are special: role -> token."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    import keras_bert_layers as kbl
-    from keras_bert_layers.layers import EncoderParts, GatedFeedForward, LocalAttention, RotaryPositions
     from keras_bert_layers.preprocessing import BytePairTokenizer
 
     library = Tokenizer(models.BPE())
     library.normalizer = normalizers.NFC()
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    special = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
-    settings = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
-    library.train_from_iterator(
-        articles, trainers.BpeTrainer(vocab_size=NUM_TOKENS, special_tokens=special, **settings)
-    )
+    options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    options |= {"vocab_size": NUM_TOKENS, "special_tokens": list(roles.values())}
+    library.train_from_iterator(articles, trainers.BpeTrainer(**options))
     model = json.loads(library.to_str())["model"]
-    roles = dict(zip(("unknown", "start", "separator", "pad", "mask"), special, strict=True))
-    tokenizer = BytePairTokenizer(
+    return BytePairTokenizer(
         sorted(model["vocab"], key=model["vocab"].get),
         model["merges"],
         trim_offsets=False,
-        num_pair_separators=1,
-        normalizer="nfc",
+        num_pair_separators=num_separators,
         **{f"{role}_token": token for role, token in roles.items()},
+        **settings,
     )
+
+
+def write_roberta(articles: list[str], directory: Path) -> None:
+    """A directory of sentence-transformers, of the sizes of roberta-base."""
+    import keras
+
+    import keras_bert_layers as kbl
+
+    roles = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "<unk>", "mask": "<mask>"}
+    tokenizer = byte_pair_tokenizer(articles, roles, 2)
+    keras.utils.set_random_seed(1)
+    config = kbl.BertConfig(
+        vocabulary_size=NUM_TOKENS,
+        hidden_dim=768,
+        num_layers=12,
+        num_heads=12,
+        intermediate_dim=3072,
+        num_segments=1,
+        position_offset=2,
+        activation="gelu_erf",
+        layer_norm_epsilon=1e-5,
+    )
+    preprocessor = kbl.BertPreprocessor(tokenizer, 512)
+    encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config), "mean", preprocessor=preprocessor)
+    kbl.save_huggingface(encoder, directory)
+
+
+def write_encoder(articles: list[str], directory: Path) -> None:
+    """A directory of sentence-transformers, of the sizes of ModernBERT-base."""
+    import keras
+
+    import keras_bert_layers as kbl
+    from keras_bert_layers.layers import EncoderParts, GatedFeedForward, LocalAttention, RotaryPositions
+
+    roles = {"unknown": "[UNK]", "start": "[CLS]", "separator": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
+    tokenizer = byte_pair_tokenizer(articles, roles, 1, normalizer="nfc")
     keras.utils.set_random_seed(1)
     config = kbl.BertConfig(
         vocabulary_size=NUM_TOKENS,
@@ -277,7 +307,8 @@ def main() -> None:
     """Reads the arguments, makes the encoder, and measures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of wikipedia-2006-articles.txt.gz")
-    families = ("modernbert", "nomic_bert", "gte", "albert", "deberta")
+    of_512 = {"albert": write_albert, "deberta": write_deberta, "roberta": write_roberta}
+    families = ("modernbert", "nomic_bert", "gte", *of_512)
     parser.add_argument("--family", choices=families, default="modernbert")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", type=int, default=64)
@@ -290,9 +321,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         if options.family == "modernbert":
             write_encoder(articles, Path(directory, "encoder"))
-        elif options.family in ("albert", "deberta"):
-            write = write_albert if options.family == "albert" else write_deberta
-            write(articles, Path(directory, "encoder"))
+        elif options.family in of_512:
+            of_512[options.family](articles, Path(directory, "encoder"))
         else:
             write_rotary(articles, Path(directory, "encoder"), options.family)
         import keras_bert_layers as kbl
@@ -305,11 +335,9 @@ def main() -> None:
             for text in tokenizer.detokenize([row[:n] for row, n in zip(ids, lengths, strict=True)]).numpy()
         ]
         mixed(str(Path(directory, "encoder")), texts, options.rounds)
-        if options.family in ("albert", "deberta"):
-            return
         whole = tokenizer.tokenize(" ".join(articles)[: 12 * ALL]).numpy().tolist()
         print("| tokens | ours, s | MiB | theirs, s | MiB |\n|--:|--:|--:|--:|--:|")
-        for length in LENGTHS:
+        for length in [each for each in LENGTHS if options.family not in of_512 or each <= 512]:
             path = Path(directory, "text.txt")
             path.write_bytes(tokenizer.detokenize(whole[: length - 8]).numpy())
             cells = []
