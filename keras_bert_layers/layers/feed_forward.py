@@ -10,7 +10,7 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 from keras_bert_layers.layers._dropout import Dropout
-from keras_bert_layers.layers.dense import activation_function, dense
+from keras_bert_layers.layers.dense import activation_function, dense, unfused
 
 
 @register
@@ -28,6 +28,7 @@ class FeedForward(keras.layers.Layer):
 
     Call arguments:
         hidden: float `(..., hidden_dim)`.
+        training: whether gradients follow, which changes only how GELU of half precision is rounded.
 
     Attributes:
         has_gate: whether the first product has twice the width, for a gate and what it multiplies.
@@ -76,9 +77,11 @@ class FeedForward(keras.layers.Layer):
         self.intermediate.build(input_shape)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
 
-    def call(self, hidden: Tensor) -> Any:
+    def call(self, hidden: Tensor, training: bool | None = None) -> Any:
         """Transforms each token; see the class."""
-        return self.output_projection(self._activate(self.intermediate(hidden)))
+        inner = self.intermediate(hidden)
+        # Outside of training, TensorFlow fuses the activation into the product.
+        return self.output_projection(unfused(self._activate, inner) if training else self._activate(inner))
 
     def compute_output_shape(self, input_shape: Shape) -> Any:
         """The shape of the input."""
@@ -107,6 +110,7 @@ class GatedFeedForward(FeedForward):
 
     Call arguments:
         hidden: float `(..., hidden_dim)`.
+        training: whether dropout is active.
 
     Returns:
         Float `(..., hidden_dim)`.
@@ -146,10 +150,11 @@ class GatedFeedForward(FeedForward):
         super().build(input_shape)
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
 
-    def call(self, hidden: Tensor) -> Any:
+    def call(self, hidden: Tensor, training: bool | None = None) -> Any:
         """Transforms each token; see the class."""
         gate, inner = ops.split(self.intermediate(hidden), 2, axis=-1)  # [..., I]
-        return self.output_projection(self.dropout_layer(self._activate(gate) * inner))
+        passed = unfused(self._activate, gate) * inner
+        return self.output_projection(self.dropout_layer(passed, training=training))
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
