@@ -28,6 +28,7 @@ from bench_long_texts import MEBIBYTE, SHORT, _memory
 
 BATCHES, LENGTHS, ALL = (1, 8, 32), (256, 512, 1024, 2048, 4096, 8192), 8192
 NUM_TOKENS, TOLERANCE = 20_000, 2e-5
+BASE = {"hidden_dim": 768, "num_layers": 12, "num_heads": 12, "intermediate_dim": 3072}
 
 
 def read_texts(data: Path) -> list[str]:
@@ -52,10 +53,7 @@ def write_rotary(articles: list[str], directory: Path, family: str) -> None:
     keras.utils.set_random_seed(1)
     config = kbl.BertConfig(
         vocabulary_size=len(vocabulary),
-        hidden_dim=768,
-        num_layers=12,
-        num_heads=12,
-        intermediate_dim=3072,
+        **BASE,
         max_sequence_length=ALL,
         activation="silu" if family == "nomic_bert" else "gelu_erf",
         dropout=0.0,
@@ -107,10 +105,7 @@ def write_albert(articles: list[str], directory: Path) -> None:
     keras.utils.set_random_seed(1)
     config = kbl.BertConfig(
         vocabulary_size=NUM_TOKENS,
-        hidden_dim=768,
-        num_layers=12,
-        num_heads=12,
-        intermediate_dim=3072,
+        **BASE,
         embedding_dim=128,
         activation="gelu_tanh",
         dropout=0.0,
@@ -147,10 +142,7 @@ def write_deberta(articles: list[str], directory: Path) -> None:
     keras.utils.set_random_seed(1)
     config = kbl.BertConfig(
         vocabulary_size=tokenizer.vocabulary_size(),
-        hidden_dim=768,
-        num_layers=12,
-        num_heads=12,
-        intermediate_dim=3072,
+        **BASE,
         num_segments=0,
         layer_norm_epsilon=1e-7,
         pooler_activation="gelu_erf",
@@ -196,10 +188,7 @@ def write_roberta(articles: list[str], directory: Path) -> None:
     keras.utils.set_random_seed(1)
     config = kbl.BertConfig(
         vocabulary_size=NUM_TOKENS,
-        hidden_dim=768,
-        num_layers=12,
-        num_heads=12,
-        intermediate_dim=3072,
+        **BASE,
         num_segments=1,
         position_offset=2,
         activation="gelu_erf",

@@ -99,7 +99,7 @@ def expectations(task, functions, batch):
     yield "serving_default", answers("serving_default"), first
 
 
-def check(found, expected, tied):
+def check(found, expected, ties):
     assert set(found) - {"num_tokens"} == set(expected)
     for name, wanted in expected.items():
         assert found[name].shape == wanted.shape, name
@@ -107,7 +107,7 @@ def check(found, expected, tied):
             np.testing.assert_allclose(found[name], wanted, atol=TOLERANCE, rtol=RELATIVE, err_msg=name)
         else:
             as_given = np.vectorize(bytes.decode, otypes=[object]) if wanted.dtype == object else np.asarray
-            assert found[name][~tied].tolist() == as_given(wanted[~tied]).tolist(), name
+            assert found[name][~ties].tolist() == as_given(wanted[~ties]).tolist(), name
 
 
 @pytest.fixture
